@@ -19,7 +19,7 @@ pub(crate) const DEFAULT: &str = "results";
 #[command(next_help_heading = HEADING)]
 pub(crate) struct ResultsArgs {
     /// Name of the results directory [default: made from the target, the seed and the time].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) name: Option<String>,
     /// Directory that contains the results directories.
     #[arg(long, value_name = "DIR", default_value = DEFAULT)]
@@ -33,6 +33,18 @@ pub(crate) fn keep<const N: usize>(
     PossibleValuesParser::new(words).try_map(|word| word.parse::<Keep>())
 }
 
+/// The parser of `--name`. A name is refused before a target is made for the run, and not after it.
+fn name(text: &str) -> Result<String, String> {
+    match RunDirectory::is_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "it cannot be the name of a results directory: use letters, digits, `.`, `_` and `-`; \
+             `--results DIR` sets the parent directory"
+                .to_owned(),
+        ),
+    }
+}
+
 impl ResultsArgs {
     /// Makes the folder, called as asked or else `default()`; `None` where no files are wanted.
     pub(crate) fn create(
@@ -44,13 +56,6 @@ impl ResultsArgs {
             return Ok(None);
         }
         let name = match &self.name {
-            Some(name) if !RunDirectory::is_name(name) => {
-                let help = "use letters, digits, `.`, `_` and `-`; `--results DIR` sets the parent directory";
-                return Err(Failure::usage(format!(
-                    "`{name}` cannot be the name of a results directory"
-                ))
-                .with_help(help));
-            }
             Some(name) => name.clone(),
             None => default(),
         };

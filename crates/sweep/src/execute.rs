@@ -219,7 +219,8 @@ impl Sweep {
         // reader must know that the effects are without them.
         if done > 0 && given_up > 0 && !self.is_search() {
             notes.push(format!(
-                "the effects cover only the {} that ran to their end; {} broke a bound. `run_hopeless` runs all designs",
+                "the effects cover only the {} that ran to their end, so the means at two values can cover different designs; \
+                 {} broke a bound. `run_hopeless` runs all designs",
                 counted(done, "design", "designs"),
                 counted(given_up, "design", "designs")
             ));
@@ -443,11 +444,22 @@ fn filled(
     costs: &[(&'static str, f64)],
 ) -> SweepRow {
     let result = &measured.result;
-    row.state = if measured.failure.is_some() { DesignState::Failed } else { DesignState::Done };
-    row.why = measured.failure.as_ref().map(|failure| failure.message.clone());
+    // Requests that fail because the plan injects faults are a figure of the design. Of a run that breaks an invariant, or of a
+    // target that fails by itself, no figure counts.
+    let injected = result
+        .faults
+        .as_ref()
+        .is_some_and(|faults| faults.device.is_some() || faults.network.is_some());
+    let is_meant = injected
+        && result.errors > 0
+        && !result.partial
+        && result.invariants.iter().all(|invariant| invariant.holds);
+    let failure = measured.failure.as_ref().filter(|_| !is_meant);
+    row.state = if failure.is_some() { DesignState::Failed } else { DesignState::Done };
+    row.why = failure.map(|failure| failure.message.clone());
     // The bound that ended the run is found by its figure. The
     // row names it as the user typed it.
-    if let (Some(broken), None) = (&measured.broken, &measured.failure) {
+    if let (Some(broken), None) = (&measured.broken, failure) {
         let bound = plan.require.iter().find(|bound| watched(bound) == Some(broken.bound));
         row.state = DesignState::Stopped;
         row.stopped = bound.map(ToString::to_string);

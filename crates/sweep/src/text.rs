@@ -55,6 +55,8 @@ pub fn text(result: &SweepResult, top: usize) -> String {
             return text;
         }
     }
+    // Without a curve, the front is the answer.
+    let top = if top == 0 { usize::MAX } else { top };
     let front = result.front();
     let names: Vec<&str> = result.plan.objectives.iter().map(|one| one.figure).collect();
     let _ = writeln!(text, "\n{}", heading(result, &names));

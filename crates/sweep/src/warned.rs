@@ -59,7 +59,13 @@ pub(crate) fn unrepresentative(rows: &[SweepRow]) -> u64 {
 
 /// The notes about designs with warnings. Overloaded designs have a note of their own.
 pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
-    let flattered = done(rows).filter(|row| row.is_unrepresentative());
+    // A bisection also loads beyond its answer. What such a design shows does not move the answer.
+    let is_answer = |row: &&SweepRow| {
+        let value = |bound: &Requirement| row.figure(bound.figure());
+        let holds = |bound: &Requirement| value(bound).is_none_or(|value| bound.holds(value));
+        plan.sampling != Sampling::Bisection || plan.require.iter().all(holds)
+    };
+    let flattered = done(rows).filter(|row| row.is_unrepresentative()).filter(is_answer);
     let what = if plan.sampling == Sampling::Bisection {
         "The highest rate may be too high"
     } else if needs_run(&plan.objectives, &plan.require) {
@@ -91,7 +97,14 @@ pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
              the order of the designs can change with them. Run longer, or leave the beginning out with `workload.ramp_up`"
         )
     });
-    first.into_iter().chain(third).chain(second).collect()
+    let failed = done(rows).filter(|row| row.errors > 0).count() as u64;
+    let fourth = (failed > 0).then(|| {
+        format!(
+            "{} requests that failed, because the plan injects faults: the figures cover the other requests",
+            counted(failed, "design has", "designs have")
+        )
+    });
+    first.into_iter().chain(third).chain(second).chain(fourth).collect()
 }
 
 /// How many of `rows` have a warning of the `wanted` kinds, and these kinds with the designs; `None` without any.

@@ -123,11 +123,14 @@ pub fn repeated_requirements(bounds: &[Requirement], side: &RepeatedRuns) -> Vec
 const NOT_WHOLE: &str = "the run has errors or is partial";
 
 /// Judges `bounds` by `figures`; none of them holds with a `doubt` about the figures.
+/// The end of the text about a figure that is not there.
+const ABSENT: &str = "no such figure";
+
 fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], doubt: Option<&str>) -> Vec<Gate> {
     let judge = |bound: &Requirement| {
         let found = figures.iter().find(|figure| figure.name == bound.figure());
         let (verdict, found) = match found {
-            None => (GateVerdict::Undecided, "the run has no such figure".to_owned()),
+            None => (GateVerdict::Undecided, format!("the run has {ABSENT}")),
             Some(figure) => {
                 let format = figure_format(figure.name);
                 // Every figure varies between seeds. Without an interval nobody knows by how much, and a
@@ -186,7 +189,7 @@ pub fn not_slower(limits: &[SlowerLimit], comparison: &Comparison) -> Vec<Gate> 
                     // The verdict of the comparison has the reasons: with them, each line of a gate would be as long.
                     (GateVerdict::Undecided, "the runs are not comparable".to_owned())
                 }
-                None => (GateVerdict::Undecided, "one of the runs has no such figure".to_owned()),
+                None => (GateVerdict::Undecided, format!("one of the runs has {ABSENT}")),
                 Some(one) => {
                     let verdict = match &one.interval {
                         // Simulations with the same seed give the same figure to the last digit. There is nothing
@@ -224,6 +227,7 @@ pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
     let incomparable =
         of(GateVerdict::Undecided).any(|gate| gate.found.ends_with("not comparable"));
     let doubted = of(GateVerdict::Undecided).any(|gate| gate.doubt.is_some());
+    let absent = of(GateVerdict::Undecided).all(|gate| gate.found.ends_with(ABSENT));
     let undecided = of(GateVerdict::Undecided).count() as u64;
     if undecided == 0 {
         return None;
@@ -232,6 +236,7 @@ pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
         (counted(undecided, "bound is", "bounds are"), lines(GateVerdict::Undecided));
     let failure = Failure::new(FailureKind::Undecided, format!("{count} undecided: {lines}"));
     Some(failure.with_help(match doubted {
+        _ if absent => "bound a figure that the run has: reads have no write amplification, for example",
         true => "follow the warnings above the figures: run longer, fill the drive first, or remove the cause of the errors",
         false if incomparable => "correct the reasons why the runs are not comparable",
         false => "run longer, until the interval excludes the bound",

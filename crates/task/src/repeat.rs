@@ -60,10 +60,13 @@ impl Rounds {
         let list = RunList::new(runs);
         let (ends, failure) = (AtomicBool::new(false), Mutex::new(None));
         let note = |wrong: Failure| {
-            // Only the first failure is kept. Runs that were stopped because of it may
+            // Only the first failure is kept, with the number of the others. Runs that were stopped because of it may
             // fail as well, and they are not the reason.
             let mut first = failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            first.get_or_insert(wrong);
+            match &mut *first {
+                None => *first = Some((wrong, 0)),
+                Some((_, others)) => *others += 1,
+            }
         };
         let take = |_: usize, ended: Result<Measured, Failure>| {
             let Measured { result, failure, .. } = match ended {
@@ -96,6 +99,7 @@ impl Rounds {
         let whole: Vec<&[Option<RunResult>]> =
             ended.chunks(sides).filter(|round| round.iter().all(Option::is_some)).collect();
         let failure = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let failure = failure.map(|(first, others)| among(first, others));
         let missing =
             (whole.len() < asked as usize).then(|| cut_short(whole.len(), asked, failure.as_ref()));
         if whole.is_empty() {
@@ -106,6 +110,17 @@ impl Rounds {
             RepeatedRuns { name: names[at].clone(), asked, figures: spread(&runs), runs }
         };
         Ok(((0..sides).map(side).collect(), missing.or(failure)))
+    }
+}
+
+/// The first failure, with the number of other runs that failed.
+fn among(first: Failure, others: u64) -> Failure {
+    match others {
+        0 => first,
+        others => {
+            let more = counted(others, "other run", "other runs");
+            Failure { message: format!("{}; {more} failed as well", first.message), ..first }
+        }
     }
 }
 
