@@ -224,6 +224,19 @@ pub(crate) fn add_slowness(result: &mut RunResult, faults: &FaultConfig, seed: u
     }
 }
 
+/// Notes that the energy of a hung device is a lower bound: the model takes no more commands, and then goes to sleep. What real
+/// firmware draws while it hangs is not known.
+pub(crate) fn note_hung_energy(result: &mut RunResult) {
+    let hung = result.faults.as_ref().and_then(|faults| faults.device?.hung_at_seconds);
+    if let Some(at) = hung {
+        let text = format!(
+            "the device hung at {}: from then on the model counts the energy of an idle device, which a real one may exceed",
+            seconds(at)
+        );
+        result.notes.push(text);
+    }
+}
+
 /// Notes that faults count in the whole run. A fault of the ramp-up may still have its effect in the recorded window, so the
 /// counts include it; errors of requests are those of the window.
 pub(crate) fn note_ramp_up(result: &mut RunResult, skipped: u64) {

@@ -123,6 +123,7 @@ impl Parts<'_> {
             .map(|faults| FaultsResult { requests_failed: self.ended.failed, ..faults });
         faults::add_slowness(&mut result, self.run.device.device.faults(), self.run.seed, end);
         faults::note_unreached(&mut result, self.run.device.device.faults());
+        faults::note_hung_energy(&mut result);
         faults::note_ramp_up(&mut result, recording.skipped());
         self.invariants(&mut result, &after);
         describe_health(&mut result, after.device.health());

@@ -139,6 +139,22 @@ mod tests {
     use crate::table::{Cells, SweepTable};
     use crate::{html, text};
 
+    /// The plan injects the faults: the requests that fail are a property of the designs, which have figures.
+    #[test]
+    fn designs_with_injected_faults_have_figures() {
+        let plan = "vary = [\"faults.error=0.001,0.1\"]\nobjectives = [\"iops\"]\n[run]\n\
+                    target = \"sim:nvme-tlc\"\nworkload = \"randread\"\nrequests = 5000\n";
+        let plan = SweepPlan::from_toml("plan.toml", plan).unwrap();
+        let sweep = plan.prepare(&mut ssdyno_session::Unattended).unwrap();
+        let (result, failure) = sweep.execute(&mut |_| KeepGoing::Continue).unwrap();
+        assert!(failure.is_none(), "{failure:?}");
+        let states: Vec<_> = result.rows.iter().map(|row| (row.state, row.errors > 0)).collect();
+        assert_eq!(states, [(DesignState::Done, true); 2]);
+        let told =
+            result.notes.iter().any(|note| note.contains("2 designs have requests that failed"));
+        assert!(told, "{:?}", result.notes);
+    }
+
     /// All writes of a short run fit into the larger buffer: its design looks better than a longer run would show.
     #[test]
     fn a_design_that_a_buffer_absorbs_is_on_no_front() {

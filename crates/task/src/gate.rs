@@ -376,6 +376,16 @@ mod tests {
         assert_eq!(verdict("iops>97k", &cut_short), GateVerdict::Undecided);
     }
 
+    /// More requests give reads no write amplification.
+    #[test]
+    fn a_figure_that_the_run_lacks_asks_for_another_bound() {
+        let result = RunResult { requests: 1000, iops: 1e5, ..RunResult::default() };
+        let gates = requirements(&["wa<6".parse().unwrap()], &result);
+        let failure = gate_failure(&gates).unwrap();
+        assert_eq!(failure.kind, FailureKind::Undecided);
+        assert!(failure.help.as_ref().unwrap().contains("bound a figure"), "{failure:?}");
+    }
+
     #[test]
     fn slower_is_judged_by_the_interval_of_the_ratio() {
         let figure = |name: &str, low, high| FigureComparison {

@@ -211,6 +211,14 @@ mod tests {
         assert_eq!(notes.0, ["a", "sure?", "b", "sure?"]);
     }
 
+    #[test]
+    fn runs_that_failed_as_well_are_counted() {
+        let first = || Failure::new(FailureKind::Failed, "56 requests ended in an error");
+        assert_eq!(among(first(), 0).message, "56 requests ended in an error");
+        let message = among(first(), 2).message;
+        assert_eq!(message, "56 requests ended in an error; 2 other runs failed as well");
+    }
+
     /// Seeds 1 to 500 make a hundred times five runs, 501 to 700 what is true. Intervals that cover with 95 % do so fewer than 90
     /// or more than 99 times of 100 in 2 % of the cases; with these seeds it is 97 (IOPS) and 95 times (latency).
     #[test]
