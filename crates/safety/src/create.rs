@@ -1,7 +1,7 @@
 //! A scratch file: made only where the file system has the space for it.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
@@ -79,7 +79,7 @@ pub fn create(
     }
     let new = NewFile::make(Path::new(target)).map_err(failed)?;
     let made = match fill(&new.file, size_bytes, keep_going) {
-        Ok(true) => new.name(Path::new(target)).and_then(|()| new.file.metadata()).map_err(failed),
+        Ok(true) => new.finish(Path::new(target)).map_err(failed),
         Ok(false) => Err(SafetyError::Stopped { target: target.to_owned() }),
         Err(source) => Err(failed(source)),
     };
@@ -121,15 +121,17 @@ impl NewFile {
         Ok(NewFile { file, has_name: true })
     }
 
-    /// Gives the file the name `target`, if it has none. A file that came to lie there meanwhile stays as it is.
-    fn name(&self, target: &Path) -> io::Result<()> {
-        if self.has_name {
-            return Ok(());
+    /// Gives the file the name `target`, if it has none, and marks it. A file that came to lie there meanwhile stays as it is.
+    fn finish(&self, target: &Path) -> io::Result<Metadata> {
+        if !self.has_name {
+            // open(2), O_TMPFILE: without CAP_DAC_READ_SEARCH, the link in /proc is the way to a file without a name.
+            let source = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            rustix::fs::linkat(CWD, source, CWD, target, AtFlags::SYMLINK_FOLLOW)?;
         }
-        // open(2), O_TMPFILE: without CAP_DAC_READ_SEARCH, the link in /proc is the way to a file without a name.
-        let source = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        rustix::fs::linkat(CWD, source, CWD, target, AtFlags::SYMLINK_FOLLOW)?;
-        Ok(())
+        // The mark has the time of the last change of the inode, which the new name sets: it comes after it. Some file systems
+        // have no extended attributes. The file then has no mark, and the next run asks before it writes.
+        let _ = mark::set(&self.file);
+        self.file.metadata()
     }
 }
 
@@ -158,9 +160,6 @@ fn fill(
         }
     }
     file.sync_all()?;
-    // Some file systems have no extended attributes. The file then has no mark, and the next
-    // run asks before it writes.
-    let _ = mark::set(file);
     Ok(true)
 }
 
