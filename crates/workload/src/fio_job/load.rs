@@ -357,11 +357,11 @@ impl Reader<'_> {
 
     /// Shares of reads, writes and trims, whether places are random, and the text after the colon.
     fn directions(&mut self) -> Answer<([f64; 3], bool, Modifier)> {
-        let read = self.value(&["rwmixread"], "0 to 100", percent)?;
-        let write = self.value(&["rwmixwrite"], "0 to 100", percent)?;
-        // `rwmixread` wins if both are given. fio takes the later one of both, which for shares
-        // that sum to 100 is the same.
-        let read = read.or(write.map(|write| 100.0 - write)).unwrap_or(50.0);
+        // Each of the two sets both shares, so the later one wins (fio: `str_rwmix_read_cb`, `str_rwmix_write_cb`).
+        let names = ["rwmixread", "rwmixwrite"];
+        let is_write = self.find(&names).is_some_and(|entry| entry.key == names[1]);
+        let share = self.value(&names, "0 to 100", percent)?.unwrap_or(50.0);
+        let read = if is_write { 100.0 - share } else { share };
         let mixed = [read, 100.0 - read, 0.0];
         let identical = match self.find(&["rw_sequencer"]).and_then(|entry| entry.value).as_deref()
         {

@@ -349,6 +349,20 @@ fn flushes_and_pauses_come_after_so_many() {
 }
 
 #[test]
+fn the_later_share_of_a_mix_counts() {
+    for (text, share) in [
+        ("rwmixread=70\nrwmixwrite=50\n", 0.5),
+        ("rwmixwrite=50\nrwmixread=70\n", 0.7),
+        ("rwmixwrite=90\n", 0.1),
+    ] {
+        let text = format!("[a]\nrw=randrw\n{text}bs=4k\nnumber_ios=4000\n");
+        let all = play(&text, Time::from_us(1));
+        let reads = all.iter().filter(|(_, r, _)| r.op == Op::Read).count() as f64 / 4000.0;
+        assert!((reads - share).abs() < 0.04, "{text}: {reads}");
+    }
+}
+
+#[test]
 fn each_direction_has_its_own_rate() {
     let rate = |text: &str| stream(text).arrivals.and_then(|arrivals| arrivals.rate);
     assert_eq!(rate("rw=randrw\nrwmixread=90\nrate_iops=300,100\n"), Some(400.0));

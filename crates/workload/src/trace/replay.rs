@@ -226,10 +226,13 @@ impl Workload for Replay {
         // The latency counts from the recorded time and not from the submission. A device that
         // falls behind would otherwise hide its delay (coordinated omission).
         let intended = if recorded { piece.time } else { now };
-        // The end is checked before the depth. A replay whose next record lies beyond the duration
-        // ends at once, instead of waiting for a completion that changes nothing.
+        // The end is checked before the depth. A replay whose next record lies beyond the duration lasts until its end, like
+        // every open loop: its rate is that of the whole time.
         if intended.max(piece.time) >= self.end {
-            return self.finish(None);
+            return match recorded && now < self.end {
+                true => WorkloadStep::NotBefore(self.end),
+                false => self.finish(None),
+            };
         }
         if self.outstanding >= self.depth {
             return WorkloadStep::Wait;
