@@ -89,6 +89,8 @@ pub struct DriveEnd {
     pub failed: u64,
     /// When a request found the device gone, which ended the run.
     pub gone: Option<Time>,
+    /// When no more requests were to come; `None` if the run was cut.
+    pub done_at: Option<Time>,
     /// Wall-clock time of the loop.
     pub wall: Duration,
     /// What was counted in its course.
@@ -250,6 +252,8 @@ struct State {
     last_completion: Time,
     refused: Option<(Request, SubmitError)>,
     failed: u64,
+    /// When no more requests were to come.
+    done_at: Option<Time>,
     gone: Option<Time>,
     /// The workload says when recording begins.
     begins_later: bool,
@@ -292,6 +296,7 @@ impl State {
 
     fn stop(&mut self) {
         self.done = true;
+        self.done_at = self.done_at.or(Some(self.now));
         self.wake = None;
         // A held request was never accepted, so it needs no completion. It does not count as
         // issued, and the conservation of requests still holds.
@@ -546,6 +551,7 @@ impl State {
             broken: hopeless.and_then(|hopeless| hopeless.broken()),
             refused: self.refused,
             failed: self.failed,
+            done_at: self.done_at,
             gone: self.gone,
             wall,
             course,

@@ -8,13 +8,14 @@ use ssdyno_host::{Account, CacheAccount, CpuCause};
 
 use crate::attach::{Attach, HostPlan, Stack};
 
-/// The `host` object of a result: the work of its window; `end` is when everything was over.
+/// The `host` object of a result: the work of its window, which ended at the first of `ends`; the second is when everything
+/// was over.
 pub(crate) fn result(
     attach: &Attach,
     account: &Account,
     network: Option<NetworkResult>,
     stack: Stack,
-    end: Time,
+    (window_end, end): (Time, Time),
 ) -> Option<HostResult> {
     let host = attach.host()?;
     let account = &account.of_window();
@@ -57,7 +58,7 @@ pub(crate) fn result(
         device_completed_bytes_per_second: (account.delivered_early > 0 && told > 0.0)
             .then(|| by_device as f64 / told),
         namespaces: Vec::new(),
-        cores: cores(account, end),
+        cores: cores(account, window_end.saturating_sub(account.window_start)),
         cache: account.cache.as_ref().map(cache),
         network,
         energy: energy(host, account, end),
@@ -81,16 +82,17 @@ fn cache(cache: &CacheAccount) -> CacheResult {
     }
 }
 
-fn cores(account: &Account, end: Time) -> Vec<HostCore> {
-    // Rates until the last report: what the device still does afterwards is nobody's.
-    let told = account.last_delivery.saturating_sub(account.window_start).as_s_f64();
-    let rate = |count: u64| if told > 0.0 { count as f64 / told } else { 0.0 };
-    let end = end.as_s_f64();
+/// The work of each core in a window of this length.
+fn cores(account: &Account, window: Time) -> Vec<HostCore> {
+    // What is still written back after the load may take half a minute. Rates and shares that included it would say nothing of
+    // the load.
+    let seconds = window.as_s_f64();
+    let rate = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
     (0..account.cpu.cores())
         .map(|core| HostCore {
-            busy_share: if end > 0.0 { account.cpu.of_core(core).as_s_f64() / end } else { 0.0 },
-            iops: rate(account.delivered_by_core[core]),
-            throughput_bytes_per_second: rate(account.bytes_by_core[core]),
+            busy_share: rate(account.cpu.of_core(core).as_s_f64()).min(1.0),
+            iops: rate(account.delivered_by_core[core] as f64),
+            throughput_bytes_per_second: rate(account.bytes_by_core[core] as f64),
         })
         .collect()
 }

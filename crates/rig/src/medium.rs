@@ -55,8 +55,10 @@ pub(crate) fn warnings(
         let units = before.units().iter().zip(now.units());
         units.filter_map(|(before, now)| before.flash.as_ref().zip(now.flash.as_ref()))
     };
+    // The cache of a disk or of an array: how many of its pages are dirty is not known.
     if flashes().next().is_none() {
-        return Vec::new();
+        let buffer_bytes = now.write_buffer_bytes();
+        return Vec::from_iter(buffered(buffer_bytes, written.all_bytes, written.all_bytes));
     }
     let read = flashes().map(|(before, now)| now.pages_read - before.pages_read);
     let grown = |count: fn(&PlaneUse) -> u64| -> u64 {
@@ -74,7 +76,9 @@ pub(crate) fn warnings(
     ];
     let writes = absorbed(now.write_buffer_bytes(), written)
         .or_else(|| {
-            let dirtied_bytes = programmed_bytes + written.buffered_bytes[1];
+            // Loads of a session follow one another: what an earlier one left in the buffer is not of this one.
+            let left = written.buffered_bytes[1].saturating_sub(before.buffered_bytes());
+            let dirtied_bytes = programmed_bytes + left;
             buffered(now.write_buffer_bytes(), dirtied_bytes, written.all_bytes)
         })
         .or_else(|| fresh(programmed_bytes, grown(|plane| plane.erases)))

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use ssdyno_block::{ConfigError, Op};
-use ssdyno_device::DeviceReport;
+use ssdyno_block::{ConfigError, Op, Time};
+use ssdyno_device::{Device, DeviceReport};
 use ssdyno_energy::{Breakdown, BusyPart, DeviceEnergy, DeviceMeter, FlashOperationCounts};
 use ssdyno_engine::Health;
-use ssdyno_engine::events::{Activity, FlashCause};
+use ssdyno_engine::events::{Activity, Busy, EventReader, FlashCause, PartEvent, PartKind};
 use ssdyno_figures::{
     BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, GcVictims,
     HostResult, Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power,
     RunResult, StopReason, Warning, WarningKind,
 };
+use ssdyno_ftl::buffer::BufferPolicy;
 use ssdyno_record::{Recording, RequestLoop};
 use ssdyno_workload::FioFiles;
 
@@ -36,6 +37,40 @@ pub(crate) fn meter(report: &DeviceReport) -> Result<DeviceMeter, ConfigError> {
         meter.would_sleep(number, &unit.idle_states);
     }
     Ok(meter)
+}
+
+/// The energy of `device` in a window, with the sleep after its last request.
+pub(crate) fn finished(
+    mut meter: DeviceMeter,
+    device: &dyn Device,
+    (start, end): (Time, Time),
+) -> DeviceEnergy {
+    meter.read(&asleep(&DeviceReport::of(device), start, end));
+    meter.finish(end)
+}
+
+/// The low-power states that a device which said `report` enters after its last request, until `end` of a window that began
+/// at `start`. A device shows them as the next request wakes it, and no such request comes.
+fn asleep(report: &DeviceReport, start: Time, end: Time) -> Vec<Busy> {
+    let mut events = Vec::new();
+    for (unit, number) in report.units().iter().zip(0..=u8::MAX) {
+        let states = &unit.idle_states;
+        for (at, (state, entered)) in states.iter().enumerate() {
+            let left = states.get(at + 1).map_or(end, |(_, deeper)| (*deeper).min(end));
+            let from = (*entered).max(start);
+            if from < left {
+                events.push(Busy {
+                    part: PartEvent { unit: number, ..PartEvent::new(PartKind::Controller, 0) },
+                    activity: Activity::LowPower(*state),
+                    cause: FlashCause::None,
+                    operations: 1,
+                    from,
+                    to: left,
+                });
+            }
+        }
+    }
+    events
 }
 
 /// The account of a package as it is reported.
@@ -110,10 +145,11 @@ impl Parts<'_> {
         result.busy_share = self.busy_share();
         result.busy_by_part = self.busy_by_part();
         // A run that ended in its ramp-up has no window, so the host has no figures either.
+        let ends = (recording.end(), end);
         result.host = self.target.account().filter(|_| self.window_known).and_then(|account| {
             let PathFigures { network, stack, .. } = &after.path;
             let host =
-                host_report::result(&self.run.device, account, network.clone(), *stack, end)?;
+                host_report::result(&self.run.device, account, network.clone(), *stack, ends)?;
             Some(HostResult { namespaces: self.namespaces.clone(), ..host })
         });
         result.faults = after
@@ -409,6 +445,13 @@ impl Parts<'_> {
                 settling::unsettled(device, &self.run.source, capacity_bytes, (now, written))
             });
         let issued = self.ended.issued;
+        if let Some(unsettled) = unsettled {
+            // Until garbage collection has settled, a shorter ramp-up or a longer run only moves the warning: one remedy for all.
+            let moved = |kind: WarningKind| kind.is_unsteady() || kind == WarningKind::WarmUp;
+            for warning in result.warnings.iter_mut().filter(|warning| moved(warning.kind)) {
+                warning.help = Some(unsettled.remedy(issued));
+            }
+        }
         let flash = self.before.flash();
         if let Some(drift) = flash.and_then(|f| self.ended.course.drift(f.page_bytes)) {
             // Where the erases tell how much longer a run must be, a number helps more than `N`.
@@ -448,6 +491,13 @@ impl Parts<'_> {
             );
         }
         let Some(device) = self.run.device.ssd() else { return };
+        if device.buffer.policy == BufferPolicy::None && device.buffer.size.0 > 0 {
+            let size = device.buffer.size;
+            let note = format!(
+                "buffer.size={size} has no effect: buffer.policy is `none`, so there is no buffer"
+            );
+            result.notes.push(note);
+        }
         let ftl = &device.ftl;
         // Of a full device, its data packed into whole blocks.
         let pages = f64::from(device.flash.pages_per_block);

@@ -64,14 +64,19 @@ impl SimRun {
     /// The end of an open loop with a duration, which lasts that long even if its last request completes earlier: ten requests
     /// in 10 ms would otherwise have the rate of the 9 ms between them. The start for all other runs.
     fn lasted(&self, ended: &DriveEnd) -> Time {
-        let open = matches!(&self.source, Source::Generator(config) if !config.is_closed_loop());
+        let (requests, end) = self.limits.with(self.source.bounds());
+        let open = match &self.source {
+            Source::Generator(config) => !config.is_closed_loop(),
+            // A trace may have ended long before.
+            Source::Trace { .. } => ended.done_at >= end,
+            Source::Jobs { .. } => false,
+        };
         let cut = ended.stopped
             || ended.out_of_memory
             || ended.broken.is_some()
             || ended.refused.is_some()
             || ended.gone.is_some()
             || ended.precision.is_some_and(|precision| precision.reached);
-        let (requests, end) = self.limits.with(self.source.bounds());
         let done = requests.is_some_and(|most| ended.issued >= most);
         end.filter(|_| open && !cut && !done).unwrap_or_default()
     }
@@ -159,7 +164,8 @@ impl SimRun {
         });
         // The energy ends when the device has settled. Writes in its buffer are programmed after
         // the last completion, and their energy belongs to the requests of the run.
-        let by_unit = meter.finish(ended.settled.max(recording.end()));
+        let end = ended.settled.max(recording.end());
+        let by_unit = report::finished(meter, device.device(), (recording.start(), end));
         let energy = &by_unit.whole;
         let failure = failure(&ended, device.as_ref(), workload.as_mut());
         let namespaces = device.namespaces();

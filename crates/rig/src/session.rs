@@ -124,6 +124,8 @@ impl Session {
             buffered_bytes: ended.buffered_bytes,
         };
         result.warnings.extend(medium::warnings(&before, &after, written));
+        let seconds = recording.window().as_s_f64();
+        result.warnings.extend(medium::credits(&before, &after, seconds));
         Ok(LoadResult { result, recording, stopped: ended.stopped })
     }
 }

@@ -113,6 +113,15 @@ fn garbage_collection_that_has_not_settled_is_said() {
     assert!((turns - erased).abs() < 1e-9 && turns < 0.6, "{turns}, {erased}");
     let says = |run: &RunResult| run.warnings.iter().any(|one| one.kind == WarningKind::Unsettled);
     assert!(says(&early), "{:?}", early.warnings);
+    // A warm-up that is left out, or a longer run, would only lead to this warning: all of them give its remedy.
+    let deep = hot("requests = 6000\nramp_up = 0").warnings;
+    let remedies: std::collections::BTreeSet<_> = deep
+        .iter()
+        .filter(|one| one.kind.is_unsteady() || one.kind == WarningKind::WarmUp)
+        .chain(deep.iter().filter(|one| one.kind == WarningKind::Unsettled))
+        .map(|one| one.help.clone().unwrap())
+        .collect();
+    assert_eq!(remedies.len(), 1, "{deep:?}");
     let late = hot("ramp_up = 30000\nrequests = 20000");
     assert!(!says(&late) && late.steady_state.unwrap().unsettled_block_erases.is_none());
     // Uniform writes are what the preconditioning did.
@@ -157,6 +166,18 @@ fn small_writes_in_the_buffer_do_not_change_write_amplification() {
         let short = small(keys).write_amplification.unwrap();
         assert!((short / long - 1.0).abs() < 0.02, "{keys}: {short}, {long} in the long run");
     }
+}
+
+/// A size alone makes no buffer.
+#[test]
+fn a_size_without_a_policy_is_noted() {
+    let has_note = |policy| {
+        let result = on_device(1, "requests = 100", |device| {
+            (device.buffer.policy, device.buffer.size) = (policy, Bytes(4 << 20));
+        });
+        result.notes.iter().any(|note| note.contains("buffer.policy is `none`"))
+    };
+    assert!(has_note(BufferPolicy::None) && !has_note(BufferPolicy::Lru));
 }
 
 /// The range fits into the write buffer: no write reaches the flash.

@@ -221,6 +221,28 @@ fn an_open_loop_lasts_as_long_as_its_duration() {
     assert!(result.requests == 5 && result.simulated_seconds < 0.005, "{result:?}");
 }
 
+/// A device that is idle after its last request sleeps, as it does before the next one. By hand: 100 ms awake, and the rest in
+/// the deepest state.
+#[test]
+fn a_device_sleeps_after_its_last_request() {
+    let device = Config::parse(presets::find("nvme-tlc").unwrap().text).unwrap();
+    let load = |seconds: u32| {
+        format!(
+            "read_percent = 100\nblock_size = \"4KiB\"\nduration = \"{seconds}s\"\n[arrivals]\nkind = \"fixed\"\nmean_gap = \"1000s\""
+        )
+    };
+    let joules = |seconds: u32| {
+        let result = measure(&run(device.clone(), &load(seconds), 1)).result;
+        assert_eq!((result.requests, result.energy_seconds), (1, Some(f64::from(seconds))));
+        result.energy_joules.unwrap()
+    };
+    // The second half of the time is slept through: it costs what the deepest state draws.
+    let (short, long) = (joules(50), joules(100));
+    let deepest = device.power.states.iter().map(|state| state.power.0).fold(1.0, f64::min);
+    assert!(((long.total - short.total) / 50.0 / deepest - 1.0).abs() < 1e-6, "{short:?} {long:?}");
+    assert!((long.above_idle - short.above_idle).abs() < 1e-6, "{short:?} {long:?}");
+}
+
 /// The output of a run without wall-clock times.
 fn figures(result: &RunResult) -> RunResult {
     RunResult {
