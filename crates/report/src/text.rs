@@ -94,9 +94,12 @@ pub(crate) fn steady(r: &RunResult) -> Option<String> {
     let against =
         |warning: &Warning| warning.kind.is_unsteady() || warning.kind == WarningKind::Overloaded;
     let to_the_end = matches!(&steady.periods[..], [one] if one.left_because.is_none());
-    Some(match to_the_end && r.warnings.iter().any(against) {
-        true => "not shown: see the warning above".to_owned(),
-        false => steady.text(),
+    let is_doubted = to_the_end && r.warnings.iter().any(against);
+    Some(match (is_doubted, to_the_end && r.warns_of(WarningKind::NotExhausted)) {
+        (true, _) => "not shown: see the warning above".to_owned(),
+        // A buffer, credits or free blocks keep a rate constant until they are used up.
+        (false, true) => steady.text() + ", but a longer run differs: see the warning above",
+        (false, false) => steady.text(),
     })
 }
 
