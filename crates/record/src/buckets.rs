@@ -60,6 +60,11 @@ impl Grid {
         }
     }
 
+    /// An automatic grid that starts at `origin` with buckets of length `first`, which is not zero.
+    pub(crate) fn automatic(origin: Time, first: Time) -> Grid {
+        Grid { origin, interval: first, most: Grid::MOST_AUTOMATIC }
+    }
+
     /// The same with its first bucket at `origin`.
     pub(crate) fn from(self, origin: Time) -> Grid {
         Grid { origin, ..self }

@@ -31,6 +31,8 @@ pub struct Recorder {
     skip: u64,
     skipped: u64,
     interval: Option<Time>,
+    /// Length of the first bucket of an automatic series.
+    first_interval: Time,
     arrivals: u64,
     departures: u64,
     last_completed: Time,
@@ -53,6 +55,7 @@ impl Recorder {
             skip: 0,
             skipped: 0,
             interval,
+            first_interval: Grid::FIRST_INTERVAL,
             arrivals: 0,
             departures: 0,
             last_completed: Time::ZERO,
@@ -63,6 +66,22 @@ impl Recorder {
             slices: Slices::default(),
             series: Series::new(Grid::new(Time::ZERO, interval)),
             rows: (keep != Keep::Summary).then(Rows::default),
+        }
+    }
+
+    /// Starts an automatic series with buckets of length `first`, which is not zero, for runs that are short: each has some
+    /// hundred buckets then. Call it before the first request.
+    #[must_use]
+    pub fn with_first_interval(mut self, first: Time) -> Recorder {
+        self.first_interval = first;
+        self.series = Series::new(self.grid(self.start));
+        self
+    }
+
+    fn grid(&self, start: Time) -> Grid {
+        match self.interval {
+            Some(_) => Grid::new(start, self.interval),
+            None => Grid::automatic(start, self.first_interval),
         }
     }
 
@@ -99,7 +118,7 @@ impl Recorder {
     /// Records the completions from `start` on; `start` must not precede anything recorded so far.
     pub fn begin_recording_at(&mut self, start: Time) {
         (self.start, self.restart_at) = (start, start);
-        self.series = Series::new(Grid::new(start, self.interval));
+        self.series = Series::new(self.grid(start));
     }
 
     /// The start of the recorded window, once it is known: what readers of device events make
@@ -284,7 +303,7 @@ impl Recorder {
             // Arrivals may have been announced for later than this completion. The window cannot
             // begin before an event that the integral has counted.
             self.start = completed.max(self.little.now());
-            self.series = Series::new(Grid::new(self.start, self.interval));
+            self.series = Series::new(self.grid(self.start));
             self.restart();
         }
     }

@@ -16,6 +16,9 @@ use crate::report;
 use crate::run;
 use crate::sim_target::SimTarget;
 
+/// Length of the first bucket of the series of a load: less than any request takes.
+const FIRST_INTERVAL: Time = Time::from_us(1);
+
 /// A device that keeps its state from load to load: what was written stays written, what is worn
 /// stays worn. Each load begins when the device has settled after the previous load.
 pub struct Session {
@@ -78,7 +81,9 @@ impl Session {
             None => built,
             Some(_) => delayed(built, self.now),
         };
-        let recorder = Recorder::new(Keep::Summary, None);
+        // A slice of a profile has a few dozen requests, and its first ones do not count. Buckets that are longer than a request
+        // would hide when the others began.
+        let recorder = Recorder::new(Keep::Summary, None).with_first_interval(FIRST_INTERVAL);
         let mut recorder = match workload.ramp_up {
             0 => recorder.start_recording_at(self.now),
             first => recorder.skip_first(first),

@@ -23,3 +23,18 @@ fn a_load_begins_where_the_drive_has_settled() {
         }
     }
 }
+
+/// A profile finds the time of the last requests of a load from its series. Buckets of a millisecond would put ten requests of
+/// 65 us in one.
+#[test]
+fn the_series_of_a_short_load_tells_its_requests_apart() {
+    let (driver, options) = (NvmeConfig::default(), HostOptions::default());
+    let run = common::run(common::device(), driver, ("server", &options), "", 1);
+    let mut session = Session::new(&run.device, 1).unwrap();
+    let load = "read_percent = 100\nblock_size = \"4KiB\"\ndepth = 1\nrequests = 24";
+    let load = ssdyno_workload::WorkloadConfig::from_toml(load).unwrap();
+    let go_on = &mut |_: &ssdyno_rig::RunProgress| KeepGoing::Continue;
+    let result = session.load(&load, 1, RunLimits::default(), go_on).unwrap().result;
+    assert!(result.series.iter().all(|point| point.reads <= 1), "{:?}", result.series);
+    assert_eq!(result.series.iter().map(|point| point.reads).sum::<u64>(), 24);
+}
