@@ -14,7 +14,7 @@ pub(crate) struct Delays {
     ours_ns_max: u64,
     /// Requests that waited because as many as allowed were outstanding: the target's lateness.
     queued: u64,
-    /// How late the last of them was.
+    /// Lateness of the last one that waited for a free slot.
     queued_ns_last: u64,
     punctual: u64,
 }

@@ -137,7 +137,7 @@ pub struct Account {
     pub lock_wait: Time,
     /// Times a thread had to wait because a queue of the driver was full or no buffer was free.
     pub queue_full: u64,
-    /// The same when the window began; `None` where all of the run is the window.
+    /// The account when the window began; `None` where all of the run is the window.
     pub at_window_start: Option<Box<Account>>,
 }
 

@@ -377,7 +377,7 @@ fn keep_warnings(kept: &mut Vec<Warning>, load: &RunResult) {
 /// What a load of the tracked figure says against itself: its writes went to a buffer or to free blocks.
 fn doubt(name: &str, load: &RunResult) -> Option<String> {
     let found = load.warnings.iter().find(|one| one.kind == WarningKind::NotExhausted);
-    found.map(|warning| format!("in the last {name}, {}", warning.message))
+    found.map(|warning| format!("in the last load {name}, {}", warning.message))
 }
 
 fn cell(load: &Load, result: &RunResult) -> PtsCell {

@@ -22,7 +22,7 @@
 mod batches;
 mod buckets;
 mod confidence;
-mod course;
+mod count_over_time;
 mod csv_rows;
 #[cfg(test)]
 mod draw;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_figures::{Invariant, picoseconds};
 
-use crate::course::Course;
+use crate::count_over_time::CountOverTime;
 
 /// Integrates the number of requests in the system over time.
 ///
@@ -26,9 +26,9 @@ pub(crate) struct Little {
     stays: u64,
     /// Arrivals and departures over time, of an open loop.
     #[serde(default)]
-    arrivals: Course,
+    arrivals: CountOverTime,
     #[serde(default)]
-    departures: Course,
+    departures: CountOverTime,
 }
 
 impl Little {
@@ -134,7 +134,7 @@ impl Little {
     }
 
     /// Arrivals and departures over time since the window began.
-    pub(crate) fn courses(&self) -> (&Course, &Course) {
+    pub(crate) fn courses(&self) -> (&CountOverTime, &CountOverTime) {
         (&self.arrivals, &self.departures)
     }
 

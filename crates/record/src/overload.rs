@@ -3,7 +3,7 @@
 use ssdyno_block::Time;
 use ssdyno_figures::{Warning, WarningKind, rate, significant};
 
-use crate::course::Course;
+use crate::count_over_time::CountOverTime;
 use crate::statistics::mean;
 
 /// Parts of the run whose backlogs are compared; the second half of them must rise.
@@ -32,10 +32,12 @@ pub(crate) struct Overload {
 }
 
 impl Overload {
-    /// Of the arrivals and the departures of an open loop: their difference is the number of requests that have arrived and
+    /// Compares the arrivals and the departures of an open loop. Their difference is the number of requests that have arrived and
     /// not completed. Where the depth is limited, an arrival counts from when it was due, so that this includes those that
     /// had no free slot.
-    pub(crate) fn find((arrivals, departures): (&Course, &Course)) -> Option<Overload> {
+    pub(crate) fn find(
+        (arrivals, departures): (&CountOverTime, &CountOverTime),
+    ) -> Option<Overload> {
         let (first, at_once) = arrivals.at_first()?;
         let length = arrivals.last().saturating_sub(first);
         // One burst has no rate, and few arrivals show nothing.
@@ -108,8 +110,8 @@ fn share(at: usize) -> f64 {
     at as f64 / POINTS as f64
 }
 
-/// Of the second half of the completions, when buffers are full.
-fn completions_per_second(departures: &Course) -> Option<f64> {
+/// The rate of the second half of the completions, when buffers are full.
+fn completions_per_second(departures: &CountOverTime) -> Option<f64> {
     let [from, to] = departures.second_half()?;
     let seconds = to.0.saturating_sub(from.0).as_s_f64();
     (seconds > 0.0).then(|| to.1.saturating_sub(from.1) as f64 / seconds)
@@ -146,8 +148,8 @@ mod tests {
         Time::from_ns((seconds * 1e9) as u64)
     }
 
-    fn started() -> (Course, Course) {
-        let (mut arrivals, mut departures) = (Course::default(), Course::default());
+    fn started() -> (CountOverTime, CountOverTime) {
+        let (mut arrivals, mut departures) = (CountOverTime::default(), CountOverTime::default());
         arrivals.restart(Time::ZERO, 0);
         departures.restart(Time::ZERO, 0);
         (arrivals, departures)

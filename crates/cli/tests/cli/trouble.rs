@@ -469,3 +469,30 @@ fn a_target_that_hangs_is_given_up_in_time() {
     let object = one_object(&String::from_utf8(told).unwrap());
     assert!(message(&object).contains("hangs"), "{}", message(&object));
 }
+
+/// The name is wrong, so nothing is made for the run.
+#[test]
+fn a_wrong_name_of_results_is_refused_before_a_target_is_made() {
+    let place = Place::new();
+    let run = ["run", "./new", "--size", "1MiB", "--write", "--for", "10ms", "--name", "na me"];
+    assert!(place.fails(2, &run).contains("use letters, digits"));
+    assert!(!place.path().join("new").exists());
+}
+
+/// A trace of which one request is due in the three seconds of the run: 1/3 requests per second.
+#[test]
+fn a_trace_lasts_its_duration() {
+    let place = Place::new();
+    place.write(
+        "t.csv",
+        "time_us,op,offset_bytes,length_bytes\n0,read,0,4096\n5000000,read,8192,4096\n",
+    );
+    let run = |length: &'static str| {
+        place.json(&["run", "sim:delay-100us", "-w", "t.csv", "--for", length, "--keep", "none"])
+    };
+    let cut = run("3s");
+    assert_eq!((&cut["requests"], &cut["simulated_seconds"]), (&1.into(), &3.0.into()));
+    // The trace ends before the duration does.
+    let whole = run("60s");
+    assert!(whole["requests"] == 2 && whole["simulated_seconds"].as_f64().unwrap() < 6.0);
+}

@@ -14,7 +14,7 @@ struct Point {
 
 /// A count over time. As with batches, the distance of its points doubles as the run grows, so memory stays flat.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Course {
+pub(crate) struct CountOverTime {
     count: u64,
     /// The next point is due at this count.
     next: u64,
@@ -26,13 +26,19 @@ pub(crate) struct Course {
     first: Option<Point>,
 }
 
-impl Course {
+impl CountOverTime {
     /// A line between two of so many points is within a hundredth of the count.
     const MOST: usize = 256;
 
     /// Begins anew at `at`, with `count`.
     pub(crate) fn restart(&mut self, at: Time, count: u64) {
-        *self = Course { count, last: at, next: count + 1, every: 1, ..Course::default() };
+        *self = CountOverTime {
+            count,
+            last: at,
+            next: count + 1,
+            every: 1,
+            ..CountOverTime::default()
+        };
         self.points.push(Point { at, count });
     }
 
@@ -52,7 +58,7 @@ impl Course {
 
     #[cold]
     fn keep(&mut self) {
-        if self.points.len() >= Course::MOST {
+        if self.points.len() >= CountOverTime::MOST {
             let mut keep = false;
             self.points.retain(|_| {
                 keep = !keep;
@@ -108,7 +114,7 @@ impl Course {
     }
 
     /// Adds the counts of another job.
-    pub(crate) fn merge(&mut self, other: &Course) {
+    pub(crate) fn merge(&mut self, other: &CountOverTime) {
         let mut times: Vec<Time> =
             self.points.iter().chain(&other.points).map(|point| point.at).collect();
         times.sort_unstable();
@@ -118,7 +124,7 @@ impl Course {
             let next = at.saturating_add(Time::from_ps(1));
             (self.before(next) + other.before(next)).round() as u64
         };
-        let every = times.len().div_ceil(Course::MOST).max(1);
+        let every = times.len().div_ceil(CountOverTime::MOST).max(1);
         let points = times.iter().step_by(every).map(|at| Point { at: *at, count: sum(*at) });
         let points = points.collect();
         self.count += other.count;
@@ -146,8 +152,8 @@ impl Course {
 mod tests {
     use super::*;
 
-    fn even(many: u64, ns: u64) -> Course {
-        let mut course = Course::default();
+    fn even(many: u64, ns: u64) -> CountOverTime {
+        let mut course = CountOverTime::default();
         course.restart(Time::ZERO, 0);
         (1..=many).for_each(|at| course.add(Time::from_ns(at * ns), 1));
         course
@@ -157,7 +163,7 @@ mod tests {
     fn a_count_over_time_is_read_between_its_points() {
         for many in [3, 200, 1_000, 100_000] {
             let course = even(many, 10);
-            assert!(course.len() <= Course::MOST);
+            assert!(course.len() <= CountOverTime::MOST);
             for share in [0.1, 0.5, 0.9, 1.0] {
                 let at = Time::from_ns((many as f64 * share * 10.0) as u64);
                 let read = course.before(at);
@@ -166,12 +172,12 @@ mod tests {
             assert_eq!(course.before(Time::from_ms(10_000)), many as f64);
             assert_eq!(course.at_first(), Some((Time::from_ns(10), 1)));
         }
-        assert_eq!(Course::default().before(Time::from_ns(1)), 0.0);
+        assert_eq!(CountOverTime::default().before(Time::from_ns(1)), 0.0);
     }
 
     #[test]
     fn a_burst_comes_before_its_end() {
-        let mut course = Course::default();
+        let mut course = CountOverTime::default();
         course.restart(Time::ZERO, 0);
         for burst in 0..4 {
             (0..10_000).for_each(|_| course.add(Time::from_ms(1 + burst * 100), 1));
