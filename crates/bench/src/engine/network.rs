@@ -29,6 +29,9 @@ const PARTS_MOST: usize = 64;
 /// An endless wait is cut here: a job that was given up must learn of it.
 const LOOK_UP: Duration = Duration::from_millis(500);
 
+/// Why a connection is of no use that the server ended in order.
+const CLOSED: &str = "the server closed the connection";
+
 /// Data that is being received.
 #[derive(Debug)]
 struct Payload {
@@ -169,13 +172,24 @@ impl Network {
                 Ok(sent) => self.sent(sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    // The server's last messages may still be there. A server often says why before
-                    // it closes. Its message may be in the socket although sending has failed.
-                    self.receive();
-                    self.give_up_for(format!("the connection broke: {error}"));
-                }
+                Err(error) => self.send_failed(&error),
             }
+        }
+    }
+
+    #[cold]
+    fn send_failed(&mut self, error: &io::Error) {
+        let broke = format!("the connection broke: {error}");
+        // The server's last messages may still be there. A server often says why before
+        // it closes. Its message may be in the socket although sending has failed.
+        self.receive();
+        // The error of a socket is reported once: after this one, the receive above sees an end
+        // as if the server had closed the connection in order. A reset may have lost replies.
+        if error.kind() == io::ErrorKind::ConnectionReset && self.broken.as_deref() == Some(CLOSED)
+        {
+            self.broken = Some(broke);
+        } else {
+            self.give_up_for(broke);
         }
     }
 
@@ -243,7 +257,7 @@ impl Network {
             None => (staging.len(), 0, self.link.stream.read(staging)?),
         };
         if read == 0 {
-            self.give_up_for("the server closed the connection".to_owned());
+            self.give_up_for(CLOSED.to_owned());
             return Ok(false);
         }
         let placed = read.min(place_bytes);
