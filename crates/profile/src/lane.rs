@@ -22,7 +22,7 @@ use crate::session::{PlanRecord, ProfileSession};
 use crate::settle;
 use crate::sizes::Sizes;
 use crate::stopped::StoppedBecause;
-use crate::strategy::{NextTest, Slice, Strategy};
+use crate::strategy::{NextTest, Slice, Strategy, tail};
 
 /// A test that the time limit ended counts with this many requests or more: fewer are mostly the way to the first
 /// record.
@@ -284,7 +284,10 @@ impl Lane {
             // In a small span a slice may be a whole test. The burst is part of the time that a
             // test of the whole span takes, so all of its requests count.
             Some(_) if whole => Some(settle::of_whole(&all, &result.series)),
-            Some(slice) => settle::settled(&all, slice, &result.series, records),
+            Some(slice) => {
+                let whole = (records, tail(self.plan.depth));
+                settle::settled(&all, slice, &result.series, whole)
+            }
             // A test that the time limit cut short counts: a time from the records so
             // far is better than none. Below the minimum the way to the first record
             // dominates that time.

@@ -72,14 +72,27 @@ fn knee(course: &[Point]) -> Option<usize> {
     (slower && rise >= RISE_MIN + DEVIATIONS_MIN * around.sqrt()).then_some(at)
 }
 
-/// The part of the slice that counts. `all` are all its requests, `records` those of a whole test.
+/// The course without its last `tail` requests, or all of it where that leaves too few after `lead`.
+fn without_tail(mut course: Vec<Point>, lead: u64, tail: u64) -> Vec<Point> {
+    let done = course.last().map_or(0.0, |point| point.1);
+    let kept = course.partition_point(|point| point.1 <= done - tail as f64);
+    // Few stretches contain the whole of a short slice on a real target. A rate with its end is
+    // better than none.
+    let from = course.partition_point(|point| point.1 < lead as f64);
+    let enough = from < kept && course[kept - 1].1 - course[from].1 >= AFTER_MIN;
+    course.truncate(if enough { kept } else { course.len() });
+    course
+}
+
+/// The part of the slice that counts. `all` are all its requests, `records` those of a whole test, and during the last
+/// `tail` completions fewer requests are outstanding.
 pub(crate) fn settled(
     all: &Measurement,
     slice: Slice,
     series: &[SeriesPoint],
-    records: u64,
+    (records, tail): (u64, u64),
 ) -> Option<Measurement> {
-    let course = course(series, all);
+    let course = without_tail(course(series, all), slice.lead, tail);
     let end = *course.last()?;
     let lead = course.partition_point(|point| point.1 < slice.lead as f64);
     let mut from = lead.min(course.len() - 1);
@@ -134,7 +147,7 @@ pub(crate) fn settled(
 /// A whole test with its burst, which says how other sizes fill the cache. All its requests count.
 pub(crate) fn of_whole(all: &Measurement, series: &[SeriesPoint]) -> Measurement {
     let slice = Slice { lead: 0, requests: all.requests };
-    let burst = settled(all, slice, series, all.requests).and_then(|one| one.burst);
+    let burst = settled(all, slice, series, (all.requests, 0)).and_then(|one| one.burst);
     Measurement { burst, ..*all }
 }
 
@@ -174,7 +187,7 @@ mod tests {
     fn found(times: &[f64], lead: u64) -> Measurement {
         let (all, series) = played(times);
         let slice = Slice { lead, requests: times.len() as u64 - lead };
-        settled(&all, slice, &series, 1000).unwrap()
+        settled(&all, slice, &series, (1000, 0)).unwrap()
     }
 
     /// 40 writes of 2 ms, then 100 of 10 ms: 40 - 8 = 32 requests are ahead of the sustained rate, so that a test of
@@ -230,8 +243,22 @@ mod tests {
             (point.reads, point.writes) = (point.writes, 0);
         }
         let all = Measurement { test: ProfileTest::SequentialRead, ..all };
-        let one = settled(&all, Slice { lead: 5, requests: 50 }, &series, 1000).unwrap();
+        let one = settled(&all, Slice { lead: 5, requests: 50 }, &series, (1000, 0)).unwrap();
         assert_eq!((one.requests, one.lead, one.burst), (50, 5, None));
         assert!((one.access_time_ns() / 1e7 - 1.0).abs() < 5e-3, "{one:?}");
+    }
+
+    /// The queue empties at the end: 50 completions every 10 ms, then 7 every 80 ms, as one disk of eight after the
+    /// other has nothing to do. A slice that is no longer than that keeps its end.
+    #[test]
+    fn completions_of_an_emptying_queue_are_left_out() {
+        let (all, series) = played(&[vec![0.01; 58], vec![0.08; 7]].concat());
+        let slice = Slice { lead: 8, requests: 57 };
+        let one = settled(&all, slice, &series, (1000, 7)).unwrap();
+        assert_eq!((one.requests, one.lead), (50, 8), "{one:?}");
+        assert!((one.access_time_ns() / 1e7 - 1.0).abs() < 5e-3, "{one:?}");
+        let (all, series) = played(&[0.08; 10]);
+        let short = settled(&all, Slice { lead: 2, requests: 8 }, &series, (1000, 7)).unwrap();
+        assert_eq!(short.requests, 8, "{short:?}");
     }
 }

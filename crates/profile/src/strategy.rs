@@ -15,11 +15,18 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// Long enough for `depth` requests outstanding: the lead fills the queue, and what counts is mostly not its end.
+    /// Long enough for `depth` requests outstanding: the lead fills the queue, and [`tail`] requests more empty it.
     pub(crate) fn at_depth(self, depth: u32) -> Slice {
-        let depth = u64::from(depth);
-        Slice { lead: self.lead.max(depth), requests: self.requests.max(8 * depth) }
+        let lead = self.lead.max(u64::from(depth));
+        let requests = self.requests.max(8 * u64::from(depth)).saturating_add(tail(depth));
+        Slice { lead, requests }
     }
+}
+
+/// Completions at the end of a slice that do not count: no request is issued for them, so fewer than `depth` are
+/// outstanding. At depth 8 they made random reads of a device with fixed times 8 % too slow (8.1 ms in place of 7.5).
+pub(crate) fn tail(depth: u32) -> u64 {
+    u64::from(depth.saturating_sub(1))
 }
 
 /// What a strategy wants.
