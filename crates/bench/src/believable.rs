@@ -80,6 +80,7 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
             WarningKind::WarmUp => "the figures contain a warm-up",
             WarningKind::NoMedia => "reads were served without the media",
             WarningKind::NotExhausted => "a buffer or free space absorbed the writes",
+            WarningKind::BurstCredits => "burst credits set the rate",
             WarningKind::Memory if result.page_cache == Some(true) => {
                 "requests went through the page cache"
             }

@@ -21,6 +21,8 @@ pub enum WarningKind {
     FewRequests,
     /// A write buffer, a cache or a fresh drive absorbed the load: figures of a longer load differ.
     NotExhausted,
+    /// Burst credits that the run did not use up set the rate: a longer run falls to the baseline.
+    BurstCredits,
     /// Reads were served without the media: from holes, unwritten or trimmed blocks.
     NoMedia,
     /// The target is memory, or a cache in memory served it (page cache).
@@ -37,6 +39,7 @@ impl WarningKind {
     pub fn flatters(self) -> bool {
         match self {
             WarningKind::NotExhausted
+            | WarningKind::BurstCredits
             | WarningKind::NoMedia
             | WarningKind::Memory
             | WarningKind::Slowing
@@ -49,6 +52,11 @@ impl WarningKind {
             | WarningKind::OtherLoad
             | WarningKind::Machine => false,
         }
+    }
+
+    /// Whether a constant rate comes from a stock that a longer run uses up: buffer, free blocks, credits.
+    pub fn lives_on_stock(self) -> bool {
+        matches!(self, WarningKind::NotExhausted | WarningKind::BurstCredits)
     }
 
     /// Whether the run has no steady state.

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
-use ssdyno_figures::{RunResult, seconds as duration};
+use ssdyno_figures::{RunResult, Warning, seconds as duration};
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
 use crate::error::ProfileError;
-use crate::loads::watched;
+use crate::loads::{credits_of, credits_text, watched};
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
 use crate::observer::{Observer, Stage};
 use crate::plan::ProfilePlan;
@@ -90,6 +90,8 @@ pub(crate) struct Lane {
     cut: u64,
     dropped: u64,
     failed: Failed,
+    /// What the last test that used burst credits says of them.
+    credits: Option<Warning>,
     notes: Vec<String>,
     began: Instant,
 }
@@ -146,6 +148,7 @@ impl Lane {
             cut: 0,
             dropped: 0,
             failed: Failed::default(),
+            credits: None,
             notes: Vec::new(),
             began: Instant::now(),
         }
@@ -249,6 +252,7 @@ impl Lane {
         // The time of an interrupted load counts as well. The device was loaded during that
         // time, and the result says how long the session took.
         self.spent += result.simulated_seconds;
+        self.credits = credits_of(&result).or(self.credits.take());
         if interrupted { Err(ProfileError::Interrupted) } else { Ok(result) }
     }
 
@@ -388,6 +392,9 @@ impl Lane {
     }
 
     fn remark(&self, result: &mut ProfileResult) {
+        result.notes.extend(
+            self.credits.iter().map(|one| credits_text(one, "the access times are not sustained")),
+        );
         result.notes.extend(self.strategy.notes(&self.measurements));
         let sum = |of: fn(&ProfileSession) -> u64| {
             result.sessions.iter().map(of).fold(0, u64::saturating_add)

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_figures::{KeepGoing, RunProgress, RunResult};
+use ssdyno_figures::{KeepGoing, RunProgress, RunResult, Warning, WarningKind};
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
@@ -36,6 +36,17 @@ impl Checkpoint {
         }
         due
     }
+}
+
+/// What a load says of burst credits that set its rate: the rate that is profiled is not sustained.
+pub(crate) fn credits_of(result: &RunResult) -> Option<Warning> {
+    result.warnings.iter().find(|warning| warning.kind == WarningKind::BurstCredits).cloned()
+}
+
+/// The text of such a warning; `which` says what is not sustained.
+pub(crate) fn credits_text(warning: &Warning, which: &str) -> String {
+    let help = warning.help.as_deref().unwrap_or_default();
+    format!("{which} ({}). To profile the sustained rate, {help}", warning.message)
 }
 
 /// Loads `target` while `observer` watches; true with the result where the load did not come to its end.
@@ -95,6 +106,8 @@ pub(crate) struct Loads<'a> {
     pub(crate) done: u64,
     began: Instant,
     pub(crate) notes: Vec<String>,
+    /// What the last load that used burst credits says of them.
+    pub(crate) credits: Option<Warning>,
     pub(crate) checkpoint: Checkpoint,
 }
 
@@ -116,6 +129,7 @@ impl Loads<'_> {
             done: 0,
             began: Instant::now(),
             notes,
+            credits: None,
             checkpoint: Checkpoint::new(),
         }
     }
@@ -147,6 +161,7 @@ impl Loads<'_> {
         let (result, interrupted) =
             watched(self.target, self.observer, &stage, load, seed, Some(time))?;
         self.done += 1;
+        self.credits = credits_of(&result).or(self.credits.take());
         // The lead of a point of a map is not recorded and not in `simulated_seconds`, but it
         // takes time on the device. `least` makes it count.
         self.spent += result.simulated_seconds.max(least);

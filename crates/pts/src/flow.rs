@@ -374,9 +374,9 @@ fn keep_warnings(kept: &mut Vec<Warning>, load: &RunResult) {
     }
 }
 
-/// What a load of the tracked figure says against itself: its writes went to a buffer or to free blocks.
+/// What a load of the tracked figure says against itself: a buffer, free blocks or credits set its rate.
 fn doubt(name: &str, load: &RunResult) -> Option<String> {
-    let found = load.warnings.iter().find(|one| one.kind == WarningKind::NotExhausted);
+    let found = load.warnings.iter().find(|one| one.kind.lives_on_stock());
     found.map(|warning| format!("in the last load {name}, {}", warning.message))
 }
 

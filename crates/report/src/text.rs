@@ -95,7 +95,8 @@ pub(crate) fn steady(r: &RunResult) -> Option<String> {
         |warning: &Warning| warning.kind.is_unsteady() || warning.kind == WarningKind::Overloaded;
     let to_the_end = matches!(&steady.periods[..], [one] if one.left_because.is_none());
     let is_doubted = to_the_end && r.warnings.iter().any(against);
-    Some(match (is_doubted, to_the_end && r.warns_of(WarningKind::NotExhausted)) {
+    let on_stock = r.warnings.iter().any(|warning| warning.kind.lives_on_stock());
+    Some(match (is_doubted, to_the_end && on_stock) {
         (true, _) => "not shown: see the warning above".to_owned(),
         // A buffer, credits or free blocks keep a rate constant until they are used up.
         (false, true) => steady.text() + ", but a longer run differs: see the warning above",

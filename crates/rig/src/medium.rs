@@ -187,12 +187,24 @@ fn unread(pages: PagesRead) -> Option<Warning> {
     })
 }
 
-/// The warnings of a run of `run_seconds` that used burst credits which it did not exhaust: its rate ends with them.
-pub(crate) fn credits(before: &DeviceReport, now: &DeviceReport, run_seconds: f64) -> Vec<Warning> {
+/// The warnings of a load of `run_seconds` that used burst credits which it did not exhaust: its rate ends with them.
+/// `remedy`, where there is one, comes before the remedy of the device.
+pub(crate) fn credits(
+    before: &DeviceReport,
+    now: &DeviceReport,
+    run_seconds: f64,
+    remedy: &str,
+) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for (was, is) in before.units().iter().zip(now.units()) {
         for (was, left) in was.credits.iter().zip(&is.credits) {
-            warnings.extend(unspent(was.left, *left, run_seconds, &is.key));
+            let message = unspent(was.left, *left, run_seconds);
+            let help = format!("{remedy}start without credits: `--set {}volume.initial=0`", is.key);
+            warnings.extend(
+                message.map(|message| {
+                    Warning::new(WarningKind::BurstCredits, message).with_help(help)
+                }),
+            );
         }
     }
     warnings
@@ -201,7 +213,7 @@ pub(crate) fn credits(before: &DeviceReport, now: &DeviceReport, run_seconds: f6
 /// Spending a smaller share of the baseline than this does not end the rate of a run.
 const SPENT_LEAST: f64 = 0.05;
 
-fn unspent(was: f64, credits: BurstCredits, run_seconds: f64, key: &str) -> Option<Warning> {
+fn unspent(was: f64, credits: BurstCredits, run_seconds: f64) -> Option<String> {
     let spent = was - credits.left;
     let lasts_seconds = credits.left / spent * run_seconds;
     // Arrivals that only wander above the baseline spend little. A limit whose last credits went shows both rates, and is
@@ -214,14 +226,10 @@ fn unspent(was: f64, credits: BurstCredits, run_seconds: f64, key: &str) -> Opti
         true => bytes_per_second(credits.baseline),
         false => format!("{} requests per second", rate(credits.baseline)),
     };
-    let message = format!(
+    Some(format!(
         "the rate depends on burst credits: at this rate they last {} more, and then the volume completes {baseline}",
         seconds(lasts_seconds)
-    );
-    let help = format!(
-        "run longer than that (`--for`), or start without credits: `--set {key}volume.initial=0`"
-    );
-    Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
+    ))
 }
 
 /// The warnings of a run through a page cache of the host.
@@ -308,12 +316,12 @@ mod tests {
     fn burst_credits_that_are_left_are_told_with_their_time() {
         let told = |was, left| {
             let credits = BurstCredits { of_bytes: false, left, baseline: 300.0 };
-            unspent(was, credits, 60.0, "")
+            unspent(was, credits, 60.0)
         };
         // 2700 a second beyond the baseline, for a minute.
-        let warning = told(5_400_000.0, 5_238_000.0).unwrap();
-        assert!(warning.message.contains("they last 32.33 min more"), "{}", warning.message);
-        assert!(warning.message.ends_with("completes 300.0 requests per second"), "{warning:?}");
+        let message = told(5_400_000.0, 5_238_000.0).unwrap();
+        assert!(message.contains("they last 32.33 min more"), "{message}");
+        assert!(message.ends_with("completes 300.0 requests per second"), "{message}");
         assert_eq!((told(5e6, 5e6), told(5e6, 5.1e6), told(5e6, 0.0)), (None, None, None));
         // Poisson arrivals below the baseline.
         assert_eq!(told(5e6, 5e6 - 20.0), None);

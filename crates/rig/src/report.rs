@@ -169,7 +169,8 @@ impl Parts<'_> {
         let written = self.written(recording);
         result.warnings.extend(medium::warnings(self.before, &after.device, written));
         let run_seconds = self.ended.last_completion.as_s_f64();
-        result.warnings.extend(medium::credits(self.before, &after.device, run_seconds));
+        let longer = "run longer than that (`--for`), or ";
+        result.warnings.extend(medium::credits(self.before, &after.device, run_seconds, longer));
         let cache = result.host.as_ref().and_then(|host| host.cache.as_ref());
         let cached = cache.map(medium::page_cache).unwrap_or_default();
         result.warnings.extend(cached);

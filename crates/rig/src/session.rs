@@ -130,7 +130,7 @@ impl Session {
         };
         result.warnings.extend(medium::warnings(&before, &after, written));
         let seconds = recording.window().as_s_f64();
-        result.warnings.extend(medium::credits(&before, &after, seconds));
+        result.warnings.extend(medium::credits(&before, &after, seconds, ""));
         Ok(LoadResult { result, recording, stopped: ended.stopped })
     }
 }

@@ -73,11 +73,17 @@ pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
     } else {
         "All objectives are costs, so these designs are ranked like the others"
     };
-    let first = listed(flattered, favours).map(|(count, list)| {
+    let flattered: Vec<&SweepRow> = flattered.collect();
+    // A volume has no state that writes could reach: its credits are a key of the device.
+    let mut found = flattered.iter().flat_map(|row| &row.warnings).filter(|one| favours(**one));
+    let remedy = match found.all(|one| *one == WarningKind::BurstCredits) {
+        true => "or start without credits (`ssdyno explain volume.initial`)",
+        false => "or fill the drive first (`ssdyno explain precondition`)",
+    };
+    let first = listed(flattered.into_iter(), favours).map(|(count, list)| {
         let have = if count == 1 { "design looks" } else { "designs look" };
         format!(
-            "{count} {have} better than a longer run would show: {list}. {what}. Run longer, or fill the drive first \
-             (`ssdyno explain precondition`)"
+            "{count} {have} better than a longer run would show: {list}. {what}. Run longer, {remedy}"
         )
     });
     let is_other = |kind: WarningKind| {

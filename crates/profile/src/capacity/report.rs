@@ -12,6 +12,7 @@ use super::result::{CapacityFigure, CapacityResult, CheckedLoad, DiskFacts, Medi
 use super::run::{CapacityRun, ROUNDS_MIN};
 use super::state::TestState;
 use crate::estimate::LEVEL;
+use crate::loads::credits_text;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
 
@@ -33,7 +34,8 @@ pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) 
     let checks = run.states.iter().filter_map(|state| check(run, state, &capacity));
     capacity.checks = checks.collect();
     capacity.implausible = implausible(&capacity);
-    capacity.warnings = warnings(&capacity);
+    capacity.warnings = credits(&run.states);
+    capacity.warnings.extend(warnings(&capacity));
     if run.loads.is_real && run.loads.filled < sizes.span {
         capacity.warnings.push(format!(
             "{} of the span of {} bytes were written here before the reads: reads of parts that \
@@ -57,6 +59,14 @@ pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) 
         solution: run.loads.plan.solution.clone(),
         ..result
     }
+}
+
+/// The figures whose last load lived on burst credits: schedulers would be configured for a rate that ends.
+fn credits(states: &[TestState]) -> Vec<String> {
+    let of_figure = |state: &TestState| Some((state.test.figure()?.key(), state.credits.clone()?));
+    let (keys, told): (Vec<_>, Vec<_>) = states.iter().filter_map(of_figure).unzip();
+    let text = |one| credits_text(one, &format!("not sustained: {}", keys.join(", ")));
+    told.first().map(text).into_iter().collect()
 }
 
 fn figure(run: &CapacityRun<'_>, state: &TestState) -> Option<CapacityFigure> {

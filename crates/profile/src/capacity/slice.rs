@@ -1,6 +1,8 @@
 //! One load, and its rate.
 
-use ssdyno_figures::{RunResult, SeriesPoint};
+use ssdyno_figures::{RunResult, SeriesPoint, Warning};
+
+use crate::loads::credits_of;
 
 /// The smallest number of stretches of a load: with fewer, levels cannot be distinguished.
 const BINS_MIN: usize = 6;
@@ -27,6 +29,8 @@ pub(crate) struct Slice {
     pub(crate) cpu: Option<CpuUse>,
     /// 99th percentiles of reads and writes in microseconds.
     pub(crate) p99_us: (Option<f64>, Option<f64>),
+    /// What it says of burst credits.
+    pub(crate) credits: Option<Warning>,
 }
 
 impl Slice {
@@ -40,6 +44,7 @@ impl Slice {
             parts: parts.collect(),
             requests: result.requests,
             seconds: result.simulated_seconds,
+            credits: credits_of(result),
             cpu: cpu(result),
             p99_us: (
                 p99(latency.and_then(|l| l.read.as_ref())),

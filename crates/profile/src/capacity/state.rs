@@ -1,5 +1,7 @@
 //! The known values of each load so far.
 
+use ssdyno_figures::Warning;
+
 use crate::estimate::{Estimate, estimate_of};
 
 use super::levels::{batch_means, fall};
@@ -42,6 +44,8 @@ pub(crate) struct TestState {
     /// How often the ramp was doubled.
     pub(crate) doubled: u32,
     pub(crate) longest: f64,
+    /// What its last load says of burst credits.
+    pub(crate) credits: Option<Warning>,
     /// 99th percentiles of reads and writes of the rounds.
     pub(crate) p99_us: Vec<(f64, Option<f64>)>,
     requests: u64,
@@ -99,6 +103,7 @@ impl TestState {
             rate: None,
             doubled: 0,
             longest: 0.0,
+            credits: None,
             p99_us: Vec::new(),
             requests: 0,
             rounds: Vec::new(),
@@ -110,6 +115,7 @@ impl TestState {
     /// Every load of it is seen here.
     pub(crate) fn saw(&mut self, slice: &Slice) {
         self.requests += slice.requests;
+        self.credits.clone_from(&slice.credits);
         self.longest = self.longest.max(slice.length);
     }
 

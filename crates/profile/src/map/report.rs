@@ -10,6 +10,7 @@ use ssdyno_report::{Axis, Page, Plot, html_table};
 use super::mesh::{Node, Value, interpolate};
 use super::result::{MapHeldOut, MapPoint, MapResult};
 use super::run::{MapRun, rates};
+use crate::loads::credits_text;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
 
@@ -37,6 +38,10 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
     };
     add_triangles(run, &mut map);
     let mut result = run.loads.result(stopped_because);
+    let credits = run.loads.credits.iter();
+    result
+        .notes
+        .extend(credits.map(|one| credits_text(one, "the highest rates are not sustained")));
     if run.loads.is_real && run.loads.filled < run.load.span {
         result.notes.push(format!(
             "{} of the span of {} bytes were written sequentially before the reads: reads of parts \

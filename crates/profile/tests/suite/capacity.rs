@@ -304,3 +304,25 @@ fn solutions_are_kept_side_by_side() {
     let error = ssdyno_profile::merge(&both).unwrap_err().to_string();
     assert!(error.contains("model M1, firmware B"), "{error}");
 }
+
+/// A volume with credits for an hour: its rate is that of the burst, and the report does not call it sustained. A
+/// volume without credits has no such warning.
+#[test]
+fn credits_that_last_are_a_warning() {
+    let about = |initial: &str| {
+        let set = ["volume.iops.baseline=1000.0", "volume.iops.burst=4000.0", initial];
+        let plan = plan("sim:volume-gp2-100g", Time::from_s(20));
+        let (result, capacity) = finished(&plan, &direct(&set));
+        assert!(result.notes.iter().all(|note| !note.contains("credits")), "{:?}", result.notes);
+        capacity.warnings.into_iter().find(|text| text.contains("credits"))
+    };
+    let told = about("volume.iops.bucket=10800000.0").unwrap();
+    assert!(told.starts_with("not sustained: rrandiops, wrandiops ("), "{told}");
+    // 3000 credits more a second are used than come: an hour, less the 20 s of the profile. The start of a load uses
+    // somewhat fewer.
+    let minutes = |text: &str| told.contains(&format!("they last {text}"));
+    assert!((minutes("59.") || minutes("60.")) && told.contains(" min more"), "{told}");
+    assert!(told.contains("completes 1.000 k requests per second"), "{told}");
+    assert!(told.ends_with("start without credits: `--set volume.initial=0`"), "{told}");
+    assert_eq!(about("volume.initial=0"), None);
+}
