@@ -8,8 +8,9 @@ use ssdyno_figures::{RunResult, Warning, seconds as duration};
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
+use crate::credits::{credits_of, credits_text};
 use crate::error::ProfileError;
-use crate::loads::{credits_of, credits_text, watched};
+use crate::loads::watched;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
 use crate::observer::{Observer, Stage};
 use crate::plan::ProfilePlan;

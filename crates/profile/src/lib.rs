@@ -19,6 +19,7 @@ mod adaptive;
 mod apart;
 mod capacity;
 mod columns;
+mod credits;
 mod error;
 mod estimate;
 mod filling;

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_figures::{KeepGoing, RunProgress, RunResult, Warning, WarningKind};
+use ssdyno_figures::{KeepGoing, RunProgress, RunResult, Warning};
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
+use crate::credits::credits_of;
 use crate::error::ProfileError;
 use crate::observer::{Observer, Stage};
 use crate::plan::ProfilePlan;
@@ -36,17 +37,6 @@ impl Checkpoint {
         }
         due
     }
-}
-
-/// What a load says of burst credits that set its rate: the rate that is profiled is not sustained.
-pub(crate) fn credits_of(result: &RunResult) -> Option<Warning> {
-    result.warnings.iter().find(|warning| warning.kind == WarningKind::BurstCredits).cloned()
-}
-
-/// The text of such a warning; `which` says what is not sustained.
-pub(crate) fn credits_text(warning: &Warning, which: &str) -> String {
-    let help = warning.help.as_deref().unwrap_or_default();
-    format!("{which} ({}). To profile the sustained rate, {help}", warning.message)
 }
 
 /// Loads `target` while `observer` watches; true with the result where the load did not come to its end.

@@ -11,8 +11,8 @@ use super::plausible::{CPU_BUSY, implausible, media, warnings};
 use super::result::{CapacityFigure, CapacityResult, CheckedLoad, DiskFacts, MediaKind, RateBurst};
 use super::run::{CapacityRun, ROUNDS_MIN};
 use super::state::TestState;
+use crate::credits::credits_text;
 use crate::estimate::LEVEL;
-use crate::loads::credits_text;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
 

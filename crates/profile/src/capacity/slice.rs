@@ -2,7 +2,7 @@
 
 use ssdyno_figures::{RunResult, SeriesPoint, Warning};
 
-use crate::loads::credits_of;
+use crate::credits::credits_of;
 
 /// The smallest number of stretches of a load: with fewer, levels cannot be distinguished.
 const BINS_MIN: usize = 6;

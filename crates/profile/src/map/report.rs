@@ -10,7 +10,7 @@ use ssdyno_report::{Axis, Page, Plot, html_table};
 use super::mesh::{Node, Value, interpolate};
 use super::result::{MapHeldOut, MapPoint, MapResult};
 use super::run::{MapRun, rates};
-use crate::loads::credits_text;
+use crate::credits::credits_text;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
 
