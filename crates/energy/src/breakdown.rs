@@ -218,7 +218,8 @@ pub struct Breakdown {
     /// most. Above what rounding leaves it is a defect of the device or the meter: a part was in two states at
     /// once.
     pub overrun_seconds: f64,
-    /// Saved by low-power states, against idling awake (S3-15).
+    /// Saved by low-power states, against an idle device that stays awake, its CPU in slow mode after its patience
+    /// (S3-15).
     pub low_power_saved_joules: f64,
     /// Everything by part, activity and cause; rows without time and operations are left out.
     pub rows: Vec<BreakdownRow>,

@@ -26,6 +26,12 @@ impl Idleness {
         slow
     }
 
+    /// How much of a sleep from `from` to `to` the core would have spent in slow mode, had the device stayed awake. To be
+    /// asked before [`sleep`](Idleness::sleep).
+    pub(crate) fn slow_if_awake(&self, from: Time, to: Time) -> Time {
+        to.saturating_sub(self.slow_from.max(from))
+    }
+
     /// The device sleeps from `from` to `to`: gives the slow stretch before it.
     pub(crate) fn sleep(&mut self, from: Time, to: Time) -> Option<(Time, Time)> {
         if self.slow_from >= to {

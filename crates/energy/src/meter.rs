@@ -93,6 +93,8 @@ pub struct Meter {
     /// In slow mode, as [`idleness`](Meter::idleness).
     slow: Vec<Cell>,
     asleep: Vec<Cell>,
+    /// Time asleep that the cores would have spent in slow mode, all cores together, in picoseconds.
+    slow_if_awake_ps: u64,
     /// One per core, or one for the CPU, as the rule says.
     idleness: Vec<Idleness>,
     /// The states that an idle device would enter, and their times, in order.
@@ -156,6 +158,7 @@ impl Meter {
             in_service: Cell::default(),
             slow: vec![Cell::default(); cpus],
             asleep: vec![Cell::default(); states],
+            slow_if_awake_ps: 0,
             idleness: vec![Idleness::new(patience); cpus],
             idle_states: Vec::new(),
             series: Series::new(class::ASLEEP + states),
@@ -188,6 +191,7 @@ impl Meter {
         self.channels.fill(Cell::default());
         self.cores.fill(Cell::default());
         self.asleep.fill(Cell::default());
+        self.slow_if_awake_ps = 0;
         self.host_links = [Cell::default(); 2];
         self.dram = Cell::default();
         self.in_service = Cell::default();
@@ -376,6 +380,7 @@ impl Meter {
                 let class = class::ASLEEP + usize::from(state);
                 self.series.add(class, from.as_ps(), to.as_ps());
                 for core in 0..self.idleness.len() {
+                    self.slow_if_awake_ps += self.idleness[core].slow_if_awake(from, to).as_ps();
                     if let Some(stretch) = self.idleness[core].sleep(event.from, event.to) {
                         self.run_slowly(core, stretch);
                     }

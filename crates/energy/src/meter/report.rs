@@ -107,6 +107,11 @@ impl Meter {
         let total_joules = rows.joules.iter().sum::<f64>();
         let idle_watts = self.powers.floor().sum();
         let asleep = self.asleep.iter().zip(&self.powers.states);
+        let against_idle: f64 =
+            asleep.map(|(cell, watts)| (idle_watts - watts) * seconds(cell.ps)).sum();
+        // Awake, the CPU would have entered slow mode: that part is not saved by sleep.
+        let slow_watts = self.powers.cpu_idle - self.powers.cpu_slow;
+        let against_slow = slow_watts * seconds(self.slow_if_awake_ps);
         let idle_joules = self.idle_joules(end);
         let above = total_joules - idle_joules;
         Breakdown {
@@ -117,11 +122,9 @@ impl Meter {
             // Without work both are the same, but for the order of their sums.
             above_idle_joules: if above.abs() > 1e-12 * total_joules { above } else { 0.0 },
             idle_watts,
-            slow_saved_joules: (self.powers.cpu_idle - self.powers.cpu_slow) * self.slow_s(),
+            slow_saved_joules: slow_watts * self.slow_s(),
             overrun_seconds: self.overrun_s(run),
-            low_power_saved_joules: asleep
-                .map(|(cell, watts)| (idle_watts - watts) * seconds(cell.ps))
-                .sum(),
+            low_power_saved_joules: against_idle - against_slow,
             rows: rows.rows,
             packages: self.packages(run),
             power_series: self.power_series(end),

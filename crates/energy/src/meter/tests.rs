@@ -360,6 +360,30 @@ fn the_idle_baseline_is_a_device_without_requests() {
     }
 }
 
+/// What sleep saves is the difference between the energy of the same events without it and with it. The patience of the
+/// CPU ends before, within or after the sleep, or the CPU has no slow mode.
+#[test]
+fn sleep_saves_what_an_awake_device_would_have_drawn() {
+    for patience in [Some("100us"), Some("500us"), Some("800us"), None] {
+        let mut config = s3();
+        config.cpu.slow_when_idle_after = patience.map(|text| text.parse().unwrap());
+        let facts = Facts { power_states: vec![Watts(0.02), Watts(0.001)], ..s3_facts() };
+        let measured = |sleeps: bool| {
+            let mut meter = Meter::new(&config, &facts).unwrap();
+            for (state, from, to) in [(0, 300, 600), (1, 600, 900)] {
+                if sleeps {
+                    let slept = Activity::LowPower(state);
+                    meter.read(&[event(PartKind::Controller, 0, slept, us(from), us(to))]);
+                }
+            }
+            meter.finish(us(1000))
+        };
+        let (awake, asleep) = (measured(false), measured(true));
+        let saved = awake.total_joules - asleep.total_joules;
+        near(asleep.low_power_saved_joules, saved, 1e-12, &format!("{patience:?}"));
+    }
+}
+
 #[test]
 fn a_sleeping_device_draws_the_power_of_its_state() {
     let facts = Facts { power_states: vec![Watts(0.1), Watts(0.0)], ..s3_facts() };
