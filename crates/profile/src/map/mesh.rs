@@ -45,9 +45,18 @@ pub(crate) struct Mesh {
     error: f64,
     values: BTreeMap<Node, Value>,
     leaves: Vec<Triangle>,
-    /// Differences of the logarithms of all held-out points from the means of their sides, beyond noise; `None` where one
-    /// of the three is overloaded.
-    held_out: BTreeMap<Node, Option<f64>>,
+    /// Differences of the logarithms of all held-out points from the means of their sides, and the same beyond noise; `None`
+    /// where one of the three is overloaded.
+    held_out: BTreeMap<Node, Option<Difference>>,
+}
+
+/// How far a point lies from its prediction.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Difference {
+    /// Of the logarithms.
+    all: f64,
+    /// What noise does not explain: it says whether a triangle is halved, and nothing of how good the map is.
+    beyond_noise: f64,
 }
 
 fn middle(triangle: &Triangle) -> Node {
@@ -99,9 +108,9 @@ impl Mesh {
         parts.collect()
     }
 
-    /// Differences of the points that were predicted and not overloaded, beyond noise, as logarithms.
+    /// Differences of the points that were predicted and not overloaded, as logarithms.
     pub(crate) fn held_out(&self) -> impl Iterator<Item = Option<f64>> {
-        self.held_out.values().copied()
+        self.held_out.values().map(|one| Some((*one)?.all))
     }
 
     /// The value at `node`: measured, or overloaded because a lower load already was.
@@ -193,7 +202,7 @@ impl Mesh {
                 let found = self.held_out.get(&node).copied().flatten();
                 // If the apex is overloaded, the border passes through the triangle. Halving
                 // makes its legs the longest sides, and their middles find the border.
-                apex.is_none() || found.is_none_or(|difference| difference > self.error.ln_1p())
+                apex.is_none() || found.is_none_or(|one| one.beyond_noise > self.error.ln_1p())
             }
             _ => true,
         }
@@ -209,7 +218,7 @@ impl Mesh {
         self.values.insert(node, value);
     }
 
-    fn difference(&self, triangle: &Triangle, value: Value) -> Option<f64> {
+    fn difference(&self, triangle: &Triangle, value: Value) -> Option<Difference> {
         let [_, a, b] = triangle.map(|node| self.value(node));
         match (value, a, b) {
             (
@@ -220,7 +229,8 @@ impl Mesh {
                 // The prediction is the mean of two measured points, each with a quarter of its
                 // variance. A difference that noise explains must not halve a triangle.
                 let noise = (half.powi(2) + (half_a.powi(2) + half_b.powi(2)) / 4.0).sqrt();
-                Some(((log - f64::midpoint(a, b)).abs() - noise).max(0.0))
+                let all = (log - f64::midpoint(a, b)).abs();
+                Some(Difference { all, beyond_noise: (all - noise).max(0.0) })
             }
             _ => None,
         }

@@ -159,7 +159,7 @@ fn microseconds(us: f64) -> String {
 fn facts(result: &ProfileResult, map: &MapResult) -> [String; 4] {
     let stopped = match result.stopped_because {
         StoppedBecause::WithinError => {
-            format!("interpolation is within {} %", significant(map.error * 100.0, 3))
+            format!("finished to {} % beyond noise", significant(map.error * 100.0, 3))
         }
         other => other.words().to_owned(),
     };

@@ -47,8 +47,8 @@ pub struct MapPoint {
     pub read_iops: f64,
     /// Bytes of writes that arrived per second.
     pub write_bytes_per_second: f64,
-    /// The rates were not reached: the queue grew during the load. Then there is no latency, because it depends on the
-    /// length of the load.
+    /// The rates were not reached: the queue grew during the load, or it was still not settled in a longer load (the
+    /// latency is not known to a factor of two). Then there is no latency, because it depends on the length of the load.
     pub overloaded: bool,
     /// Whether the point was measured; if not, it counts as overloaded because a point with lower rates was.
     pub measured: bool,
@@ -66,6 +66,13 @@ pub struct MapPoint {
     pub reads: u64,
 }
 
+impl MapPoint {
+    /// The point as an overloaded one.
+    pub(super) fn without_latency(self) -> MapPoint {
+        MapPoint { overloaded: true, read_p95_us: None, low_us: None, high_us: None, ..self }
+    }
+}
+
 /// Difference between interpolation and measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MapHeldOut {
@@ -74,7 +81,7 @@ pub struct MapHeldOut {
     pub points: u32,
     /// Whether the points were drawn at random.
     pub random: bool,
-    /// Median of the relative differences beyond noise.
+    /// Median of the relative differences. They contain the noise of the points.
     pub median: f64,
     /// Greatest of the relative differences.
     pub max: f64,

