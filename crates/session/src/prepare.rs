@@ -107,10 +107,15 @@ impl Prepared {
 
     /// The goal of the run.
     pub fn goal(&self) -> Goal {
-        Goal::of(match &self.run {
+        Goal::of(self.source())
+    }
+
+    /// The requests.
+    pub fn source(&self) -> &ssdyno_workload::Source {
+        match &self.run {
             Target::Simulated(simulated) => &simulated.run.source,
             Target::Real(real) => &real.run.source,
-        })
+        }
     }
 
     /// The requested spec, with the default names of target and workload filled in.

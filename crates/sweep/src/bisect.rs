@@ -126,7 +126,10 @@ impl Bisection<'_> {
             // table then shows exactly the rates that were tried.
             let value = if rate.fract() == 0.0 { json!(rate as u64) } else { json!(rate) };
             match self.step(&value, bound) {
-                Ok(side) => ceiling.take(rate, side),
+                Ok(side) => {
+                    let limit = self.rows.last().and_then(|row| row.outstanding_limit);
+                    ceiling.take(rate, side, limit);
+                }
                 Err(cut) => return (Some(ceiling), Some(cut)),
             }
         }

@@ -45,6 +45,10 @@ pub struct Ceiling {
     /// Whether `beyond` is the saturation of the target: requests arrive faster than the target completes them.
     #[serde(default)]
     pub overloaded: bool,
+    /// Greatest number of outstanding requests of the load with which `beyond` is saturated; left out without such a
+    /// limit. The target may complete more requests per second with more outstanding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outstanding_limit: Option<u64>,
     /// Rates between the two for which even the longest run was undecided, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<f64>,
@@ -61,6 +65,7 @@ impl Ceiling {
             within: None,
             beyond: None,
             overloaded: false,
+            outstanding_limit: None,
             undecided: Vec::new(),
             steps: 0,
         }
@@ -108,7 +113,7 @@ impl Ceiling {
 
     /// Takes what the runs at `rate` say. Latency rises with the rate: rates that did not decide below one within, or above
     /// one beyond, are decided by it.
-    pub(crate) fn take(&mut self, rate: f64, side: Side) {
+    pub(crate) fn take(&mut self, rate: f64, side: Side, limit: Option<u64>) {
         // Undecided rates count as well: they took a run, and without them the
         // guard above could not end the search.
         self.steps += 1;
@@ -122,6 +127,7 @@ impl Ceiling {
             Side::Beyond | Side::Overloaded => {
                 if self.beyond.is_none_or(|before| rate < before) {
                     (self.beyond, self.overloaded) = (Some(rate), side == Side::Overloaded);
+                    self.outstanding_limit = limit;
                 }
                 self.undecided.retain(|at| *at < rate);
             }
@@ -149,7 +155,7 @@ impl Ceiling {
     pub(crate) fn line(&self, bound: &Requirement) -> String {
         let bound = bound.latency();
         let beyond = self.beyond.map(|rate| match self.overloaded {
-            true => format!("saturated at {}", iops(rate)),
+            true => format!("saturated at {}{}", iops(rate), with_limit(self.outstanding_limit)),
             false => format!("beyond at {}", iops(rate)),
         });
         let mut rest: Vec<String> = beyond.into_iter().collect();
@@ -167,6 +173,13 @@ impl Ceiling {
             None => format!("no tried rate meets {bound} ({})", rest.join(", ")),
         }
     }
+}
+
+/// A load whose depth is limited saturates where its requests wait for each other, which may be far below the target.
+pub(crate) fn with_limit(limit: Option<u64>) -> String {
+    limit.map_or_else(String::new, |limit| {
+        format!(" with at most {limit} outstanding; a greater depth (`-d`) may raise it")
+    })
 }
 
 fn iops(rate: f64) -> String {
@@ -191,7 +204,7 @@ mod tests {
         let (mut ceiling, mut tried) = (Ceiling::new(&bound, pilot), Vec::new());
         while let Some(rate) = ceiling.next(1.0, limit) {
             tried.push(rate);
-            ceiling.take(rate, side(rate));
+            ceiling.take(rate, side(rate), Some(32));
         }
         (ceiling, tried)
     }

@@ -408,6 +408,7 @@ pub(crate) fn run(
     let failed = |state, failure: Failure| {
         Some(SweepRow { state, why: Some(failure.message), ..row.clone() })
     };
+    let limit = prepared.source().outstanding_limit();
     let runner = match prepared.start() {
         Ok(runner) => runner,
         Err(failure) => return failed(DesignState::Failed, failure),
@@ -425,7 +426,10 @@ pub(crate) fn run(
         snapshot = runner.wait(snapshot.phase, LOOK_EVERY);
     }
     match runner.result() {
-        Ok(measured) => Some(filled(plan, row, &measured, &costs)),
+        Ok(measured) => {
+            let row = SweepRow { outstanding_limit: limit, ..row };
+            Some(filled(plan, row, &measured, &costs))
+        }
         Err(failure) if failure.kind == FailureKind::Interrupted => None,
         // Some combinations turn out to be impossible only when the device is built. They
         // are errors of the values and not of the run.
@@ -467,6 +471,7 @@ fn filled(
     }
     (row.requests, row.errors) = (result.requests, result.errors);
     row.overloaded = result.warns_of(WarningKind::Overloaded);
+    row.outstanding_limit = row.outstanding_limit.filter(|_| row.overloaded);
     row.warnings = warned::kinds(plan, &result.warnings);
     let figures = headline_figures(result).into_iter().map(|figure| {
         let low = figure.interval.map(|interval| interval.low);

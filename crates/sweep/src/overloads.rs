@@ -27,9 +27,16 @@ pub(crate) fn note(plan: &SweepPlan, rows: &[SweepRow]) -> Option<String> {
         false => "All objectives are rates or costs, so these designs are ranked like the others",
     };
     let overloaded = if count == 1 { "is overloaded" } else { "are overloaded" };
+    // The depth of a load may be the limit, and not the target. The smallest one is the first to ask about.
+    let limits = rows.iter().filter(|row| row.overloaded).filter_map(|row| row.outstanding_limit);
+    let limit = limits.min().map_or_else(String::new, |limit| {
+        format!(
+            ". At most {limit} requests are outstanding: a greater depth (`-d`) may raise the rates"
+        )
+    });
     Some(format!(
         "{} {overloaded}: requests arrive faster than the target completes them, so latencies grow with the length of \
-         the run. {what}",
+         the run{limit}. {what}",
         counted(count, "design", "designs")
     ))
 }

@@ -96,6 +96,10 @@ pub struct SweepRow {
     /// run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overloaded: bool,
+    /// Greatest number of outstanding requests of an overloaded run; left out without such a limit. The target may
+    /// complete more requests per second with more outstanding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outstanding_limit: Option<u64>,
     /// Kinds of the warnings of the run, each once. `ssdyno run` of the design shows their texts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<WarningKind>,
@@ -126,6 +130,7 @@ impl SweepRow {
             requests: 0,
             errors: 0,
             overloaded: false,
+            outstanding_limit: None,
             warnings: Vec::new(),
             figures: BTreeMap::new(),
             standing: None,
