@@ -110,7 +110,7 @@ pub struct UnitReport {
     /// Low-power states that it enters, and when, in order, if nothing more is asked of it. Before a load
     /// this is what its energy above idle is counted from.
     pub idle_states: Vec<(u8, Time)>,
-    /// Bytes in its write buffer that are not in the flash yet.
+    /// Bytes in its write buffer or write-back cache that are not on its medium yet.
     pub buffered_bytes: u64,
     /// Its flash, where it has some.
     pub flash: Option<FlashReport>,
@@ -212,7 +212,7 @@ impl DeviceReport {
         self.units.iter().map(|unit| unit.facts.write_buffer_bytes).sum()
     }
 
-    /// Bytes in the write buffers of flash that are not in the flash yet.
+    /// Bytes in all write buffers and write-back caches that are not on their media yet.
     pub fn buffered_bytes(&self) -> u64 {
         self.units.iter().map(|unit| unit.buffered_bytes).sum()
     }

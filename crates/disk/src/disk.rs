@@ -421,7 +421,8 @@ impl Device for Disk {
             link_ways: 1,
         };
         let powers: Vec<PartPower> = Parts::powers(&self.table.power);
-        report.unit(DiskConfig::NAME, facts, PowerModel::Parts(powers));
+        let unit = report.unit(DiskConfig::NAME, facts, PowerModel::Parts(powers));
+        unit.buffered_bytes = self.writes.held_bytes(u64::from(self.sector_bytes()));
     }
 
     fn volatile_cache(&self) -> bool {

@@ -39,6 +39,11 @@ impl WriteBack {
         }
     }
 
+    /// Bytes that wait, in blocks of `sector_bytes`.
+    pub(crate) fn held_bytes(&self, sector_bytes: u64) -> u64 {
+        self.held * sector_bytes
+    }
+
     /// False: every write goes to the medium before it completes.
     pub(crate) fn is_on(&self) -> bool {
         self.room > 0

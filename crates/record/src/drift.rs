@@ -137,7 +137,8 @@ fn rate_after(ends: &[f64], cut: usize, counts: &[f64]) -> Option<String> {
     let interval = ratio_interval(iops, &requests, &lengths);
     let half = interval.and_then(|interval| interval.relative_half_width());
     let half = half.filter(|half| *half <= 1.0).map(|half| {
-        let percent = 100.0 * half;
+        // Batches of equal length differ by rounding alone.
+        let percent = if half < 1e-6 { 0.0 } else { 100.0 * half };
         format!(" ± {} %", significant(percent, if percent < 0.1 { 1 } else { 2 }))
     });
     Some(format!(", and {} IOPS{}", rate(iops), half.unwrap_or_default()))

@@ -73,6 +73,8 @@ pub struct DriveEnd {
     pub written_bytes: u64,
     /// Bytes in write buffers when recording began and when the device had settled.
     pub buffered_bytes: [u64; 2],
+    /// Bytes that waited in write buffers when the last request was issued.
+    pub waiting_bytes: u64,
     /// The victims of garbage collection since recording began; `None` where the device has none.
     pub victims: Option<Victims>,
     /// True if it was told to stop.
@@ -132,6 +134,10 @@ pub fn drive(
         if due {
             state.issue(&mut drive, progress);
             due = false;
+        }
+        // Later the device writes back what waits in its cache, with nobody to wait for it.
+        if state.done && state.waiting_bytes.is_none() {
+            state.waiting_bytes = Some(DeviceReport::of(drive.device).buffered_bytes());
         }
         // The beginning of the window is also a wake-up. Without it, the device could pass this
         // time inside one call, and energy of the ramp-up would be counted.
@@ -248,6 +254,8 @@ struct State {
     written_bytes: u64,
     /// Those up to where recording began; at the end those since.
     buffered_bytes: [u64; 2],
+    /// Those when no more requests were to come.
+    waiting_bytes: Option<u64>,
     victims: Option<Victims>,
     last_completion: Time,
     refused: Option<(Request, SubmitError)>,
@@ -544,6 +552,7 @@ impl State {
             issued: self.issued,
             written_bytes: self.written_bytes,
             buffered_bytes: self.buffered_bytes,
+            waiting_bytes: self.waiting_bytes.unwrap_or(self.buffered_bytes[1]),
             victims: self.victims,
             stopped: self.stopped,
             out_of_memory: self.out_of_memory,

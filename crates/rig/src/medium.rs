@@ -22,6 +22,10 @@ pub(crate) struct Written {
     pub(crate) programmed_bytes: f64,
     /// Bytes of the pages that waited in the write buffer when recording began, and at the end.
     pub(crate) buffered_bytes: [u64; 2],
+    /// Bytes that waited when the last request was issued. A disk writes them back after the last completion.
+    pub(crate) waiting_bytes: u64,
+    /// Flushes since recording began.
+    pub(crate) flushes: u64,
 }
 
 impl Written {
@@ -30,6 +34,17 @@ impl Written {
     fn dirtied_bytes(&self) -> f64 {
         let [start, end] = self.buffered_bytes.map(|bytes| bytes as f64);
         self.programmed_bytes + end - start
+    }
+
+    /// The share of what the recorded writes made dirty that waits in the buffer when the last of them is issued.
+    fn waiting_share(&self) -> f64 {
+        self.waiting_bytes.saturating_sub(self.buffered_bytes[0]) as f64 / self.dirtied_bytes()
+    }
+
+    /// Whether flushes emptied the buffer again and again: however long the run is, it fills no further. A single flush
+    /// at the end of a run only hides what the buffer took.
+    fn is_flushed(&self) -> bool {
+        self.flushes >= FLUSHES_LEAST && self.waiting_share() < BUFFERED_LEAST
     }
 
     /// Bytes of the host's recorded writes that the flash programmed; `None` if it programmed none.
@@ -55,10 +70,16 @@ pub(crate) fn warnings(
         let units = before.units().iter().zip(now.units());
         units.filter_map(|(before, now)| before.flash.as_ref().zip(now.flash.as_ref()))
     };
-    // The cache of a disk or of an array: how many of its pages are dirty is not known.
+    let buffer_bytes = now.write_buffer_bytes();
+    // The cache of a disk or of an array: what of it is dirty at the end is known. Writes that met
+    // dirty data count as if they had made other data dirty.
     if flashes().next().is_none() {
-        let buffer_bytes = now.write_buffer_bytes();
-        return Vec::from_iter(buffered(buffer_bytes, written.all_bytes, written.all_bytes));
+        let [start, end] = written.buffered_bytes.map(|bytes| bytes as f64);
+        let programmed_bytes = written.recorded_bytes as f64 + start - end;
+        let written = Written { programmed_bytes, ..written };
+        let found = buffered(buffer_bytes, written.all_bytes, &written)
+            .or_else(|| filling_buffer(buffer_bytes, &written));
+        return Vec::from_iter(found);
     }
     let read = flashes().map(|(before, now)| now.pages_read - before.pages_read);
     let grown = |count: fn(&PlaneUse) -> u64| -> u64 {
@@ -74,16 +95,16 @@ pub(crate) fn warnings(
         pages(now, |plane| plane.valid),
         pages(now, |plane| plane.share),
     ];
-    let writes = absorbed(now.write_buffer_bytes(), written)
+    let writes = absorbed(buffer_bytes, written)
         .or_else(|| {
             // Loads of a session follow one another: what an earlier one left in the buffer is not of this one.
             let left = written.buffered_bytes[1].saturating_sub(before.buffered_bytes());
             let dirtied_bytes = programmed_bytes + left;
-            buffered(now.write_buffer_bytes(), dirtied_bytes, written.all_bytes)
+            buffered(buffer_bytes, dirtied_bytes, &written)
         })
         .or_else(|| fresh(programmed_bytes, grown(|plane| plane.erases)))
         .or_else(|| filling_drive([was, is, full]))
-        .or_else(|| filling_buffer(now.write_buffer_bytes(), written));
+        .or_else(|| filling_buffer(buffer_bytes, &written));
     writes
         .into_iter()
         .chain(unread(read.fold(PagesRead::default(), |sum, one| sum + one)))
@@ -132,26 +153,35 @@ fn filling_drive([was, is, full]: [u64; 3]) -> Option<Warning> {
 /// A smaller share of the writes in the buffer does not move a rate by more than its interval.
 const BUFFERED_LEAST: f64 = 0.05;
 
+/// So many flushes divide a run into parts that are alike. The buffer then takes at most [`BUFFERED_LEAST`] of the run
+/// between two of them.
+const FLUSHES_LEAST: u64 = 20;
+
 /// Warns if much of what a run wrote is still in the write buffer: writes were as fast as the buffer for a part of the run.
-fn filling_buffer(buffer_bytes: u64, written: Written) -> Option<Warning> {
-    let [start, end] = written.buffered_bytes;
-    let share = end.saturating_sub(start) as f64 / written.dirtied_bytes();
+fn filling_buffer(buffer_bytes: u64, written: &Written) -> Option<Warning> {
+    let share = written.waiting_share();
     if written.recorded_bytes == 0 || share < BUFFERED_LEAST {
         return None;
     }
+    // The medium takes data while the buffer fills, so a buffer can fill during the whole run.
+    let waiting = written.waiting_bytes as f64;
+    let how = if waiting < 0.9 * buffer_bytes as f64 { "was still filling" } else { "filled" };
+    let during = if how == "filled" { "during" } else { "at the end of" };
     let message = format!(
-        "the write buffer filled during the run: it still holds {} % of the written pages, so writes were faster than in \
+        "the write buffer {how} {during} the run: it still holds {} % of the written data, so writes were faster than in \
          a longer run",
         significant(100.0 * share, 2)
     );
     // A small write fills a page of the buffer as a large one does.
     let each = written.recorded_bytes as f64 / written.dirtied_bytes();
-    let writes =
-        Bytes(((20.0 * buffer_bytes as f64 * each.min(1.0)) as u64).div_ceil(1 << 20) << 20);
-    let help = format!(
-        "write at least {writes}: run longer, or fill the buffer first with `workload.ramp_up`"
-    );
+    let help = write_more(buffer_bytes as f64 * each.min(1.0));
     Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
+}
+
+/// The remedy for a buffer that writes of `buffer_bytes` fill. It holds less than [`BUFFERED_LEAST`] of so many bytes.
+fn write_more(buffer_bytes: f64) -> String {
+    let writes = Bytes(((buffer_bytes / BUFFERED_LEAST) as u64).div_ceil(1 << 20) << 20);
+    format!("write at least {writes}: run longer, or fill the buffer first with `workload.ramp_up`")
 }
 
 /// Warns if free blocks took all pages that the flash programmed. The first run on a fresh drive is faster than all later runs.
@@ -281,9 +311,10 @@ fn absorbed(buffer_bytes: u64, written: Written) -> Option<Warning> {
     Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
 }
 
-/// Warns if all pages that a run of `written_bytes` made dirty fit into the write buffer, so that no write waited for the medium.
-fn buffered(buffer_bytes: u64, dirtied_bytes: u64, written_bytes: u64) -> Option<Warning> {
-    if written_bytes == 0 || dirtied_bytes > buffer_bytes {
+/// Warns if all `dirtied_bytes` that a run made dirty fit into the write buffer, so that no write waited for the medium.
+fn buffered(buffer_bytes: u64, dirtied_bytes: u64, written: &Written) -> Option<Warning> {
+    let written_bytes = written.all_bytes;
+    if written_bytes == 0 || dirtied_bytes > buffer_bytes || written.is_flushed() {
         return None;
     }
     let message = format!(
@@ -291,7 +322,7 @@ fn buffered(buffer_bytes: u64, dirtied_bytes: u64, written_bytes: u64) -> Option
         Bytes(buffer_bytes),
         Bytes(written_bytes)
     );
-    let help = format!("write at least {}: run longer", Bytes(2 * buffer_bytes));
+    let help = write_more(buffer_bytes as f64);
     Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
 }
 
@@ -301,17 +332,39 @@ mod tests {
 
     #[test]
     fn writes_that_fit_into_the_buffer_are_told_with_both_sizes() {
-        let told = buffered(64 << 20, 3 << 20, 3 << 20).unwrap();
-        assert!(told.message.contains("holds 64MiB, and the run wrote 3MiB"), "{}", told.message);
-        assert_eq!(told.help.as_deref(), Some("write at least 128MiB: run longer"));
-        assert!(buffered(4096, 4096, 4096).is_some());
-        assert_eq!(buffered(4096, 8192, 8192), None);
+        let told = |buffer_bytes: u64, dirtied_bytes: u64, all_bytes: u64| {
+            let written = Written { all_bytes, ..Written::default() };
+            buffered(buffer_bytes, dirtied_bytes, &written)
+        };
+        let warning = told(64 << 20, 3 << 20, 3 << 20).unwrap();
+        assert!(warning.message.contains("holds 64MiB, and the run wrote 3MiB"), "{warning:?}");
+        let help = warning.help.unwrap();
+        assert!(help.starts_with("write at least 1280MiB: run longer"), "{help}");
+        assert!(told(4096, 4096, 4096).is_some());
+        assert_eq!(told(4096, 8192, 8192), None);
         // Two writes of 512 B made two pages dirty.
-        assert_eq!(buffered(4096, 8192, 1024), None);
+        assert_eq!(told(4096, 8192, 1024), None);
         // Reads alone, and a device without a buffer.
-        assert_eq!(buffered(4096, 0, 0), None);
-        assert_eq!(buffered(0, 4096, 4096), None);
+        assert_eq!(told(4096, 0, 0), None);
+        assert_eq!(told(0, 4096, 4096), None);
     }
+
+    /// A write and a flush, again and again, never fill a buffer; one flush at the end hides a full one.
+    #[test]
+    fn a_buffer_that_is_flushed_does_not_describe_the_figures() {
+        let after = |flushes| {
+            let written = Written {
+                all_bytes: 8 << 20,
+                recorded_bytes: 8 << 20,
+                programmed_bytes: f64::from(8 << 20),
+                flushes,
+                ..Written::default()
+            };
+            buffered(64 << 20, 8 << 20, &written).is_some()
+        };
+        assert!(after(1) && !after(2000));
+    }
+
     #[test]
     fn burst_credits_that_are_left_are_told_with_their_time() {
         let told = |was, left| {
@@ -355,7 +408,14 @@ mod tests {
     fn wrote(recorded_bytes: u64, buffered_bytes: [u64; 2]) -> Written {
         let [start, end] = buffered_bytes;
         let programmed_bytes = (recorded_bytes + start).saturating_sub(end) as f64;
-        Written { all_bytes: 1_000_000, recorded_bytes, programmed_bytes, buffered_bytes }
+        Written {
+            all_bytes: 1_000_000,
+            recorded_bytes,
+            programmed_bytes,
+            buffered_bytes,
+            waiting_bytes: end,
+            flushes: 0,
+        }
     }
 
     #[test]
@@ -390,7 +450,7 @@ mod tests {
     #[test]
     fn a_buffer_that_filled_in_the_run_is_told_from_one_that_was_full() {
         let told = |recorded_bytes, buffered_bytes| {
-            filling_buffer(1_000, wrote(recorded_bytes, buffered_bytes))
+            filling_buffer(1_000, &wrote(recorded_bytes, buffered_bytes))
         };
         assert!(told(2_000, [0, 1_000]).unwrap().message.contains("still holds 50 % of"));
         assert_eq!(told(100_000, [0, 1_000]), None);

@@ -241,6 +241,8 @@ impl Parts<'_> {
                 .flash_bytes(|counts| counts.get(Activity::Program, FlashCause::Host))
                 .unwrap_or_default(),
             buffered_bytes: self.ended.buffered_bytes,
+            waiting_bytes: self.ended.waiting_bytes,
+            flushes: recording.count(Op::Flush),
         }
     }
 

@@ -127,6 +127,8 @@ impl Session {
             recorded_bytes: recording.bytes(Op::Write),
             programmed_bytes: medium::programmed_bytes(&before, &after) as f64,
             buffered_bytes: ended.buffered_bytes,
+            waiting_bytes: ended.waiting_bytes,
+            flushes: recording.count(Op::Flush),
         };
         result.warnings.extend(medium::warnings(&before, &after, written));
         let seconds = recording.window().as_s_f64();

@@ -40,7 +40,10 @@ fn the_highest_rate_within_a_mean_is_that_of_the_queue() {
     assert!(error.contains("mean <= 9us was not within the bound at any rate"), "{error}");
     let text = place.ok(&args(&["--latency-target", "p50=1s", "--keep", "none"]));
     assert!(text.contains("p50 <= 1s up to ") && text.contains("(saturated at 10"), "{text}");
-    assert!(text.contains(" with at most 32 outstanding; a greater depth (`-d`) may raise it"), "{text}");
+    assert!(
+        text.contains(" with at most 32 outstanding; a greater depth (`-d`) may raise it"),
+        "{text}"
+    );
     let deep = ["--latency-target", "p50=1s", "--keep", "none", "-d", "100000"];
     let text = place.ok(&args(&deep));
     assert!(text.contains(" with at most 100000 outstanding"), "{text}");

@@ -196,6 +196,37 @@ fn the_snia_test_of_memory_says_so() {
     assert!(memory[0].contains("is in memory (tmpfs)"), "{memory:?}");
 }
 
+/// The cache of a disk, and of an array of two members of 100 MB/s each, takes writes of 600 and 228 MB/s while it fills.
+/// That it drains meanwhile hides nothing; a ramp-up that fills it leaves the rate of the media.
+#[test]
+fn a_cache_that_fills_during_the_run_is_told() {
+    let place = Place::new();
+    let member = "{ delay = { capacity = \"1GiB\", read = \"1ms\", write = \"500us\", bandwidth = \"100MB/s\" } }";
+    let array = format!(
+        "[array]\nstripe = \"64KiB\"\nmembers = [{member}, {member}]\n[array.controller]\nlatency = \"50us\"\n\
+         link = {{ kind = \"pcie\", generation = 1, lanes = 1 }}\ncache = \"64MiB\"\nwrite_back = true\n"
+    );
+    place.write("array.toml", &array);
+    let told = |target: &str, requests: &str, ramp_up: &str| {
+        let ramp_up = format!("workload.ramp_up={ramp_up}");
+        let load = ["run", target, "-w", "seqwrite", "-d", "8", "--requests", requests];
+        let result = place.json(&[&load[..], &["-s", &ramp_up, "--keep", "none"]].concat());
+        let all = result["warnings"].as_array().unwrap().iter();
+        let all = all.map(|one| one["message"].as_str().unwrap().to_owned());
+        all.filter(|message| message.contains("the write buffer")).collect::<Vec<_>>()
+    };
+    for (target, requests, words) in [
+        ("sim:exos-x20", "600", "was still filling at the end of the run: it still holds 5"),
+        ("sim:exos-x20", "5000", "filled during the run: it still holds 1"),
+        ("./array.toml", "400", "never filled: it holds 64MiB"),
+        ("./array.toml", "3500", "was still filling at the end of the run: it still holds 1"),
+    ] {
+        let found = told(target, requests, "0");
+        assert!(found.len() == 1 && found[0].contains(words), "{target} {requests}: {found:?}");
+    }
+    assert_eq!(told("sim:exos-x20", "5000", "1000"), [""; 0]);
+}
+
 const SPAN: [&str; 4] = ["--span", "4MiB", "--sizes", "8KiB..64KiB/8KiB,64KiB..256KiB/64KiB"];
 
 #[test]

@@ -138,7 +138,8 @@ impl Device for StripedArray {
         };
         let controller = self.controller.as_ref();
         let parts = controller.map_or(Vec::new(), |controller| controller.describe(&mut facts));
-        report.unit(ArrayConfig::NAME, facts, PowerModel::Parts(parts));
+        let unit = report.unit(ArrayConfig::NAME, facts, PowerModel::Parts(parts));
+        unit.buffered_bytes = controller.map_or(0, |controller| controller.buffered_bytes());
         for (index, member) in members.iter().enumerate() {
             let key = format!("array.members[{index}]");
             report.member(number, index, &key, member.device.as_ref());

@@ -63,6 +63,10 @@ impl WriteCache {
         self.room
     }
 
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.held
+    }
+
     /// Reserves room for a write; without room the command waits for [`next_stalled`](Self::next_stalled).
     pub(super) fn reserve(&mut self, slot: u32, bytes: u64) -> bool {
         if self.stalled.is_empty() && self.fits(bytes) {
