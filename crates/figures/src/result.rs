@@ -386,7 +386,7 @@ pub struct BusyShare {
     pub cores: Vec<f64>,
     /// DRAM.
     pub dram: Option<f64>,
-    /// Link to the host.
+    /// Link to the host: its busier direction.
     pub host_link: Option<f64>,
     /// Device with at least one request inside.
     pub in_service: Option<f64>,

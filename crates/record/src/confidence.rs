@@ -124,10 +124,10 @@ impl Source<'_> {
         for (at, one) in asked.iter().enumerate() {
             intervals.push(one.as_ref().map(|one| {
                 let bounds = match one.rows_of.and(self.exact.as_ref()) {
-                    // If rows were kept the bounds are exact; otherwise they are those of the
-                    // histogram, at most 0.4 % off. Times inside the device are in no row.
+                    // If rows were kept the bounds are exact; otherwise they are the ends of bins
+                    // of the histogram. Times inside the device are in no row.
                     Some(_) => exact.next().unwrap_or_default(),
-                    None => flat(at).iter().filter_map(|r| one.histogram.value_at(*r)).collect(),
+                    None => ends_of_bins(ranks[at].as_ref(), one.histogram),
                 };
                 one.intervals(ranks[at].as_ref(), bounds)
             }));
@@ -150,6 +150,16 @@ impl Source<'_> {
         }
         exact.find(&wanted)
     }
+}
+
+/// Bounds at `ranks` where only the bin of a latency is known: it may lie anywhere in it. With the middle of the bin at
+/// both ends, an interval inside a bin would have no width, and a bound such as `p99<18.4ms` would be decided by rounding.
+fn ends_of_bins(ranks: Option<&Ranks>, histogram: &Histogram) -> Vec<f64> {
+    let bin = |rank| histogram.locate(rank).map(|(bucket, _)| Histogram::bounds(bucket));
+    let first = |rank| bin(rank).map(|(first, _)| first as f64);
+    let last = |rank| bin(rank).map(|(_, end)| (end - 1) as f64);
+    let pairs = ranks.into_iter().flatten().flatten();
+    pairs.flat_map(|(low, high)| [first(*low), high.and_then(last)]).flatten().collect()
 }
 
 /// Ranks between which each percentile lies, the upper one as far as it is known; `None` where
@@ -258,6 +268,24 @@ fn amounts_and_counts(parts: &[Part]) -> (Vec<f64>, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 1000 equal latencies: the interval of each percentile is the bin that contains them, 1 / 128 wide.
+    #[test]
+    fn an_interval_from_a_histogram_is_no_narrower_than_a_bin() {
+        let mut histogram = Histogram::default();
+        histogram.add_many(100_000, 1000);
+        let bounds = ends_of_bins(
+            Some(&[Some((480, Some(520))), None, Some((990, None)), None]),
+            &histogram,
+        );
+        let [low, high, alone] = bounds[..] else { panic!("{bounds:?}") };
+        assert!(low <= 100_000.0 && 100_000.0 <= high && alone == low, "{bounds:?}");
+        assert!((high + 1.0 - low) / low > 1.0 / 256.0, "{bounds:?}");
+        // Bins of one nanosecond are exact.
+        let mut exact = Histogram::default();
+        exact.add_many(7, 10);
+        assert_eq!(ends_of_bins(Some(&[Some((1, Some(9))), None, None, None]), &exact), [7.0, 7.0]);
+    }
 
     #[test]
     fn an_unknown_upper_end_is_that_of_the_next_higher_percentile() {

@@ -403,7 +403,8 @@ impl Parts<'_> {
         let share = |all: &[f64]| all.iter().map(|s| s / seconds).collect::<Vec<f64>>();
         let ways = self.before.whole().map_or(1, |unit| unit.facts.link_ways);
         let ways = ways.clamp(1, 2) as usize;
-        let link = busy.host_links[..ways].iter().sum::<f64>() / ways as f64;
+        // A link that is full in one direction is the bottleneck, whatever the other one does.
+        let link = busy.host_links[..ways].iter().copied().fold(0.0, f64::max);
         Some(BusyShare {
             channels: share(&busy.channels),
             dies: share(&busy.dies),

@@ -2,6 +2,7 @@
 //! without a valid closed form have none beside them.
 
 use proptest::prelude::*;
+use ssdyno_device::LinkConfig;
 use ssdyno_figures::{Keep, RunResult};
 use ssdyno_ftl::{Cleaning, CleaningPace, HotCold, PageClass, WearLevelling};
 use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
@@ -275,4 +276,19 @@ fn worn_out_devices_have_no_closed_form() {
     let result = measure(device, &load(0, 100_000), 1);
     assert!(result.notes.iter().any(|note| note.contains("bad")), "{:?}", result.notes);
     assert!(result.expected.is_empty(), "{:?}", result.expected);
+}
+
+/// Reads that fill the link in one direction: the link is the bottleneck, and its share of busy time says so.
+#[test]
+fn a_link_that_is_full_in_one_direction_is_busy() {
+    let text = presets::find("nvme-tlc").unwrap().text;
+    let mut device = Config::parse(text).unwrap();
+    let LinkConfig::Pcie { generation, lanes, .. } = &mut device.host_link else {
+        panic!("{:?}", device.host_link)
+    };
+    (*generation, *lanes) = (1, 1);
+    let load = "read_percent = 100\nblock_size = \"128KiB\"\ndepth = 32\nrequests = 2000";
+    let result = measure(device, load, 1);
+    let busy = result.busy_share.unwrap().host_link.unwrap();
+    assert!((0.97..=1.0 + 1e-9).contains(&busy), "{busy}");
 }
