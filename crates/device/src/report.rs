@@ -110,6 +110,9 @@ pub struct UnitReport {
     /// Low-power states that it enters, and when, in order, if nothing more is asked of it. Before a load
     /// this is what its energy above idle is counted from.
     pub idle_states: Vec<(u8, Time)>,
+    /// The declared part and its activity that the only one of `idle_states` is, of a device without power states: a
+    /// spindle in standby.
+    pub idle_part: Option<(u16, u8)>,
     /// Bytes in its write buffer or write-back cache that are not on its medium yet.
     pub buffered_bytes: u64,
     /// Its flash, where it has some.
@@ -151,6 +154,7 @@ impl DeviceReport {
             facts,
             power,
             idle_states: Vec::new(),
+            idle_part: None,
             buffered_bytes: 0,
             flash: None,
             credits: Vec::new(),

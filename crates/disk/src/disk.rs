@@ -167,17 +167,19 @@ impl Disk {
         }
     }
 
+    /// When the spindle stops if nothing more comes; `None` if the drive works, or never rests.
+    fn rests_from(&self) -> Option<Time> {
+        let after = self.table.power.standby_after?.0;
+        let quiet = self.commands.inside == 0 && self.arm.work.is_none() && self.writes.is_empty();
+        quiet.then(|| self.quiet_since.saturating_add(after))
+    }
+
     /// Spins up where the drive went to rest.
     fn wake(&mut self, now: Time) {
-        let power = &self.table.power;
-        let Some(after) = power.standby_after.map(|span| span.0) else { return };
-        let quiet = self.commands.inside == 0 && self.arm.work.is_none() && self.writes.is_empty();
-        if !quiet || now.saturating_sub(self.quiet_since) <= after {
-            return;
-        }
-        self.reads.stop(self.quiet_since + after, &mut self.arm.mechanics, &mut self.stretches);
-        let ready = now + power.spin_up_time.0;
-        self.parts.standby(self.quiet_since + after, now, ready);
+        let Some(rests_from) = self.rests_from().filter(|at| *at < now) else { return };
+        self.reads.stop(rests_from, &mut self.arm.mechanics, &mut self.stretches);
+        let ready = now + self.table.power.spin_up_time.0;
+        self.parts.standby(rests_from, now, ready);
         self.arm.work = Some(Work::SpinUp);
         self.queue.schedule(ready, Event::Free);
     }
@@ -423,6 +425,9 @@ impl Device for Disk {
         let powers: Vec<PartPower> = Parts::powers(&self.table.power);
         let unit = report.unit(DiskConfig::NAME, facts, PowerModel::Parts(powers));
         unit.buffered_bytes = self.writes.held_bytes(u64::from(self.sector_bytes()));
+        if let Some(at) = self.rests_from() {
+            (unit.idle_states, unit.idle_part) = (vec![(0, at)], Some(Parts::resting()));
+        }
     }
 
     fn volatile_cache(&self) -> bool {

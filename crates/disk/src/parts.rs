@@ -50,6 +50,11 @@ impl Parts {
         self.busy(SPINDLE, SPIN_UP, woken, ready);
     }
 
+    /// The part and its activity of a drive that rests.
+    pub(crate) fn resting() -> (u16, u8) {
+        (SPINDLE, STANDBY)
+    }
+
     /// The arm set out at `from`.
     pub(crate) fn access(&mut self, from: Time, access: &Access, write: bool) {
         self.busy(ARM, 0, from, access.arrived);

@@ -63,10 +63,14 @@ impl DeviceMeter {
         Ok(DeviceMeter { units: units.collect::<Result<_, _>>()?, strays: 0 })
     }
 
-    /// See [`Meter::would_sleep`], of unit `unit`. Declared parts have no low-power states.
-    pub fn would_sleep(&mut self, unit: usize, states: &[(u8, Time)]) {
-        if let Some((_, UnitMeter::Controller(meter))) = self.units.get_mut(unit) {
-            meter.would_sleep(states);
+    /// See [`Meter::would_sleep`], of unit `unit`. Of a device of declared parts, the state is `part` with its activity.
+    pub fn would_sleep(&mut self, unit: usize, states: &[(u8, Time)], part: Option<(u16, u8)>) {
+        match (self.units.get_mut(unit), part, states) {
+            (Some((_, UnitMeter::Controller(meter))), ..) => meter.would_sleep(states),
+            (Some((_, UnitMeter::Parts(meter))), Some(part), [(_, at), ..]) => {
+                meter.would_rest(part, *at);
+            }
+            _ => {}
         }
     }
 

@@ -64,6 +64,8 @@ pub(crate) struct PartsMeter {
     held: Vec<Busy>,
     held_most: usize,
     strays: u64,
+    /// The part and its activity that an idle device rests with, and from when.
+    rest: Option<(u16, u8, Time)>,
 }
 
 /// Events that are held back before the meter looks which of them have settled.
@@ -94,7 +96,25 @@ impl PartsMeter {
             held: Vec::new(),
             held_most: HELD_LEAST,
             strays: 0,
+            rest: None,
         })
+    }
+
+    /// If nothing were asked of the device, part `part` would do `activity` from `at` on: what the energy above idle is
+    /// counted from.
+    pub(crate) fn would_rest(&mut self, (part, activity): (u16, u8), at: Time) {
+        self.rest = Some((part, activity, at));
+    }
+
+    /// What a device at rest saves up to `end`, against one that only idles.
+    fn rest_saves(&self, end: Time) -> f64 {
+        let saved = |(part, activity, at): (u16, u8, Time)| {
+            let part = self.parts.get(usize::from(part))?;
+            let (_, watts) = part.activities.get(usize::from(activity))?;
+            let seconds = end.saturating_sub(at.max(self.start)).as_s_f64();
+            Some((part.idle.0 - watts.0) * seconds)
+        };
+        self.rest.and_then(saved).unwrap_or(0.0)
     }
 
     pub(crate) fn reset(&mut self, at: Time) {
@@ -209,12 +229,13 @@ impl PartsMeter {
         }
         let total_joules = rows.iter().map(|row| row.joules).sum::<f64>();
         let idle_watts = self.parts.iter().map(|part| part.idle.0).sum::<f64>();
-        let above = total_joules - idle_watts * seconds;
+        let idle_joules = idle_watts * seconds - self.rest_saves(end);
+        let above = total_joules - idle_joules;
         Breakdown {
             seconds,
             total_joules,
             component_joules: of_parts(total_joules),
-            idle_joules: idle_watts * seconds,
+            idle_joules,
             above_idle_joules: if above.abs() > 1e-12 * total_joules { above } else { 0.0 },
             idle_watts,
             rows,

@@ -34,7 +34,7 @@ pub(crate) fn meter(report: &DeviceReport) -> Result<DeviceMeter, ConfigError> {
     let units = report.units().iter();
     let mut meter = DeviceMeter::new(units.map(|u| (u.path.as_str(), u.key.as_str(), &u.power)))?;
     for (number, unit) in report.units().iter().enumerate() {
-        meter.would_sleep(number, &unit.idle_states);
+        meter.would_sleep(number, &unit.idle_states, unit.idle_part);
     }
     Ok(meter)
 }
@@ -59,9 +59,16 @@ fn asleep(report: &DeviceReport, start: Time, end: Time) -> Vec<Busy> {
             let left = states.get(at + 1).map_or(end, |(_, deeper)| (*deeper).min(end));
             let from = (*entered).max(start);
             if from < left {
+                let (part, activity) = match unit.idle_part {
+                    Some((part, activity)) => {
+                        let part = PartEvent::new(PartKind::Declared, part);
+                        (part, Activity::Declared(activity))
+                    }
+                    None => (PartEvent::new(PartKind::Controller, 0), Activity::LowPower(*state)),
+                };
                 events.push(Busy {
-                    part: PartEvent { unit: number, ..PartEvent::new(PartKind::Controller, 0) },
-                    activity: Activity::LowPower(*state),
+                    part: PartEvent { unit: number, ..part },
+                    activity,
                     cause: FlashCause::None,
                     operations: 1,
                     from,

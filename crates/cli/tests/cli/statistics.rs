@@ -227,6 +227,24 @@ fn a_cache_that_fills_during_the_run_is_told() {
     assert_eq!(told("sim:exos-x20", "5000", "1000"), [""; 0]);
 }
 
+/// A disk stops its spindle after its last request, as it does between two requests, and so does the idle disk that it is
+/// compared with. By hand: the second 50 s cost a spindle in standby (1 W) and the electronics (1.62 W).
+#[test]
+fn a_disk_stops_its_spindle_after_its_last_request() {
+    let place = Place::new();
+    let joules = |time: &str| {
+        let load = ["run", "sim:exos-x20", "-w", "randread", "--rate", "0.001", "-t", time];
+        let fixed = ["-s", "workload.arrivals.kind=fixed", "--keep", "none"];
+        let more = [&fixed[..], &["-s", "disk.power.standby_after=10s"]].concat();
+        let result = place.json(&[&load[..], &more].concat());
+        let energy = &result["energy_joules"];
+        [&energy["total"], &energy["above_idle"]].map(|joules| joules.as_f64().unwrap())
+    };
+    let ([short, above], [long, later]) = (joules("50s"), joules("100s"));
+    assert!(((long - short) / 50.0 / 2.62 - 1.0).abs() < 1e-9, "{short} {long}");
+    assert!(above > 0.0 && (later - above).abs() < 1e-6, "{above} {later}");
+}
+
 const SPAN: [&str; 4] = ["--span", "4MiB", "--sizes", "8KiB..64KiB/8KiB,64KiB..256KiB/64KiB"];
 
 #[test]
