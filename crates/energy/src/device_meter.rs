@@ -11,7 +11,7 @@ use crate::{Meter, PowerModel};
 #[derive(Clone, Debug)]
 enum UnitMeter {
     Controller(Box<Meter>),
-    Parts(PartsMeter),
+    Parts(Box<PartsMeter>),
 }
 
 /// Turns the events of a device into joules, whatever it is made of. Used as a [`Meter`] is.
@@ -55,7 +55,7 @@ impl DeviceMeter {
                     UnitMeter::Controller(Box::new(Meter::new(config, facts).map_err(of_whole)?))
                 }
                 PowerModel::Parts(parts) => {
-                    UnitMeter::Parts(PartsMeter::new(parts).map_err(of_whole)?)
+                    UnitMeter::Parts(Box::new(PartsMeter::new(parts).map_err(of_whole)?))
                 }
             };
             Ok((path.to_owned(), meter))

@@ -133,11 +133,8 @@ pub fn drive(
     loop {
         if due {
             state.issue(&mut drive, progress);
+            state.note_waiting(&drive);
             due = false;
-        }
-        // Later the device writes back what waits in its cache, with nobody to wait for it.
-        if state.done && state.waiting_bytes.is_none() {
-            state.waiting_bytes = Some(DeviceReport::of(drive.device).buffered_bytes());
         }
         // The beginning of the window is also a wake-up. Without it, the device could pass this
         // time inside one call, and energy of the ramp-up would be counted.
@@ -300,6 +297,14 @@ impl State {
         let report = DeviceReport::of(drive.device);
         self.victims = report.victims();
         self.buffered_bytes[0] = report.buffered_bytes();
+    }
+
+    /// Keeps what waits in write buffers when the last request is issued. Later the device writes it back, and nobody waits
+    /// for that.
+    fn note_waiting(&mut self, drive: &Drive<'_>) {
+        if self.done && self.waiting_bytes.is_none() {
+            self.waiting_bytes = Some(DeviceReport::of(drive.device).buffered_bytes());
+        }
     }
 
     fn stop(&mut self) {

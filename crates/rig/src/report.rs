@@ -220,7 +220,8 @@ impl Parts<'_> {
         let counts = &self.energy.flash_operations;
         let programs = counts.total(Activity::Program);
         let relocations = counts.get(Activity::Program, FlashCause::Cleaning);
-        result.flash_operations = Some(FlashOperations {
+        let has_flash = self.before.units().iter().any(|unit| unit.flash.is_some());
+        result.flash_operations = has_flash.then(|| FlashOperations {
             reads: counts.total(Activity::Read),
             programs,
             erases: counts.total(Activity::Erase),
