@@ -162,6 +162,8 @@ impl Parts<'_> {
         self.describe(&mut result);
         self.fill_machine(&mut result);
         self.warn(&mut result);
+        let ramp_up = self.run.source.ramp_up_key();
+        result.warnings.iter_mut().for_each(|warning| warning.name_ramp_up(ramp_up));
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
         }

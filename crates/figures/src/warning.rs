@@ -89,6 +89,23 @@ impl Warning {
         Warning { help: Some(help.into()), ..self }
     }
 
+    /// Names the ramp-up of its load in the help: `key` in place of `workload.ramp_up`. Without a key such help is of no
+    /// use, and goes.
+    pub fn name_ramp_up(&mut self, key: Option<&str>) {
+        const OF_GENERATORS: &str = "workload.ramp_up";
+        let Some(help) = self.help.take_if(|help| help.contains(OF_GENERATORS)) else { return };
+        // What stands in backticks is an option with its value in requests.
+        let named = |key: &str| {
+            let parts = help.split('`');
+            let parts = parts.map(|part| if part.contains(OF_GENERATORS) { key } else { part });
+            parts.collect::<Vec<_>>().join("`").replace("` (requests)", "`")
+        };
+        self.help = match key {
+            Some(OF_GENERATORS) => Some(help),
+            other => other.map(named),
+        };
+    }
+
     /// The same of one of several runs or hosts.
     #[must_use]
     pub fn of(self, whose: &str) -> Warning {
@@ -122,5 +139,22 @@ mod tests {
         assert!([NoMedia, NotExhausted, Slowing, Unsettled].into_iter().all(WarningKind::flatters));
         assert!(!FewRequests.flatters() && !NotSteady.flatters());
         assert!(Slowing.is_unsteady() && NotSteady.is_unsteady() && !Unsettled.is_unsteady());
+    }
+    #[test]
+    fn a_ramp_up_has_the_name_that_its_load_knows() {
+        let named = |help: &str, key| {
+            let mut warning = Warning::new(WarningKind::WarmUp, "").with_help(help);
+            warning.name_ramp_up(key);
+            warning.help
+        };
+        let help = "leave it out with `--set workload.ramp_up=300`; see `docs`";
+        assert_eq!(named(help, Some("workload.ramp_up")).unwrap(), help);
+        let of_job = named(help, Some("ramp_time")).unwrap();
+        assert_eq!(of_job, "leave it out with `ramp_time`; see `docs`");
+        let help = "run longer, and leave the beginning out with `workload.ramp_up=N` (requests)";
+        let of_job = named(help, Some("ramp_time")).unwrap();
+        assert_eq!(of_job, "run longer, and leave the beginning out with `ramp_time`");
+        assert_eq!(named(help, None), None);
+        assert_eq!(named("run longer", None).unwrap(), "run longer");
     }
 }

@@ -230,8 +230,15 @@ fn open(intervals: LatencyIntervals, at_most: &LatencyAtMost) -> LatencyInterval
 }
 
 /// A percentile is at most the next higher one: where its own upper end is unknown and that of the higher one
-/// is not, it ends there.
+/// is not, it ends there. It is at least the next lower one, so it begins no earlier than that: in a short run the far
+/// percentile alone would seem to reach further down.
 fn closed(mut ranks: Ranks) -> Ranks {
+    for at in 1..ranks.len() {
+        let bound = ranks[at - 1].map_or(0, |(low, _)| low);
+        if let Some((low, _)) = &mut ranks[at] {
+            *low = (*low).max(bound);
+        }
+    }
     for at in (1..ranks.len()).rev() {
         let bound = ranks[at].and_then(|(_, high)| high);
         if let Some((_, high)) = &mut ranks[at - 1] {
@@ -293,6 +300,11 @@ mod tests {
         assert_eq!(
             closed([Some((40, None)), known, Some((96, None)), None]),
             [Some((40, Some(97))), known, Some((96, None)), None]
+        );
+        // A wide interval of p99 begins with that of p95.
+        assert_eq!(
+            closed([Some((40, Some(60))), known, Some((70, None)), None]),
+            [Some((40, Some(60))), known, Some((90, None)), None]
         );
         let last = Some((98, Some(99)));
         assert_eq!(

@@ -34,6 +34,15 @@ impl Source {
         matches!(self, Source::Generator(config) if config.is_closed_loop())
     }
 
+    /// What leaves the beginning of the load out of the figures; `None` where nothing does.
+    pub fn ramp_up_key(&self) -> Option<&'static str> {
+        match self {
+            Source::Generator(_) => Some("workload.ramp_up"),
+            Source::Jobs { .. } => Some("ramp_time"),
+            Source::Trace { .. } => None,
+        }
+    }
+
     /// Largest number of outstanding requests of a generator; `None` without a bound, and for traces and job files.
     pub fn outstanding_limit(&self) -> Option<u64> {
         match self {
