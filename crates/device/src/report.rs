@@ -110,8 +110,8 @@ pub struct UnitReport {
     /// Low-power states that it enters, and when, in order, if nothing more is asked of it. Before a load
     /// this is what its energy above idle is counted from.
     pub idle_states: Vec<(u8, Time)>,
-    /// The declared part and its activity that the only one of `idle_states` is, of a device without power states: a
-    /// spindle in standby.
+    /// For a device of declared parts, whose `idle_states` have one entry: the part that rests, and its activity (a spindle
+    /// in standby). `None` for a device with power states.
     pub idle_part: Option<(u16, u8)>,
     /// Bytes in its write buffer or write-back cache that are not on its medium yet.
     pub buffered_bytes: u64,

@@ -89,8 +89,8 @@ impl Warning {
         Warning { help: Some(help.into()), ..self }
     }
 
-    /// Names the ramp-up of its load in the help: `key` in place of `workload.ramp_up`. Without a key such help is of no
-    /// use, and goes.
+    /// Replaces `workload.ramp_up` in the help by `key`, the name that the load has for its ramp-up. A load without a
+    /// ramp-up cannot follow such help, so the help is removed.
     pub fn name_ramp_up(&mut self, key: Option<&str>) {
         const OF_GENERATORS: &str = "workload.ramp_up";
         let Some(help) = self.help.take_if(|help| help.contains(OF_GENERATORS)) else { return };
@@ -140,6 +140,7 @@ mod tests {
         assert!(!FewRequests.flatters() && !NotSteady.flatters());
         assert!(Slowing.is_unsteady() && NotSteady.is_unsteady() && !Unsettled.is_unsteady());
     }
+
     #[test]
     fn a_ramp_up_has_the_name_that_its_load_knows() {
         let named = |help: &str, key| {

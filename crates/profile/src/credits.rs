@@ -2,7 +2,7 @@
 
 use ssdyno_figures::{RunResult, Warning, WarningKind};
 
-/// What a load says of burst credits that set its rate: the rate that is profiled is not sustained.
+/// The warning of a load whose rate depends on burst credits.
 pub(crate) fn credits_of(result: &RunResult) -> Option<Warning> {
     result.warnings.iter().find(|warning| warning.kind == WarningKind::BurstCredits).cloned()
 }

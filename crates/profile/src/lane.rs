@@ -394,7 +394,9 @@ impl Lane {
 
     fn remark(&self, result: &mut ProfileResult) {
         result.notes.extend(
-            self.credits.iter().map(|one| credits_text(one, "the access times are not sustained")),
+            self.credits
+                .iter()
+                .map(|one| credits_text(one, "the volume does not sustain these access times")),
         );
         result.notes.extend(self.strategy.notes(&self.measurements));
         let sum = |of: fn(&ProfileSession) -> u64| {

@@ -178,7 +178,7 @@ impl Ceiling {
 /// A load whose depth is limited saturates where its requests wait for each other, which may be far below the target.
 pub(crate) fn with_limit(limit: Option<u64>) -> String {
     limit.map_or_else(String::new, |limit| {
-        format!(" with at most {limit} outstanding; a greater depth (`-d`) may raise it")
+        format!(" with at most {limit} requests outstanding; a greater depth (`-d`) may raise it")
     })
 }
 

@@ -29,7 +29,7 @@ const PARTS_MOST: usize = 64;
 /// An endless wait is cut here: a job that was given up must learn of it.
 const LOOK_UP: Duration = Duration::from_millis(500);
 
-/// Why a connection is of no use that the server ended in order.
+/// What is told of a connection that the server closed without an error of the socket.
 const CLOSED: &str = "the server closed the connection";
 
 /// Data that is being received.

@@ -41,12 +41,12 @@ fn the_highest_rate_within_a_mean_is_that_of_the_queue() {
     let text = place.ok(&args(&["--latency-target", "p50=1s", "--keep", "none"]));
     assert!(text.contains("p50 <= 1s up to ") && text.contains("(saturated at 10"), "{text}");
     assert!(
-        text.contains(" with at most 32 outstanding; a greater depth (`-d`) may raise it"),
+        text.contains(" with at most 32 requests outstanding; a greater depth (`-d`) may raise it"),
         "{text}"
     );
     let deep = ["--latency-target", "p50=1s", "--keep", "none", "-d", "100000"];
     let text = place.ok(&args(&deep));
-    assert!(text.contains(" with at most 100000 outstanding"), "{text}");
+    assert!(text.contains(" with at most 100000 requests outstanding"), "{text}");
 }
 
 #[test]

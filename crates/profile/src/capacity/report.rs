@@ -61,11 +61,12 @@ pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) 
     }
 }
 
-/// The figures whose last load lived on burst credits: schedulers would be configured for a rate that ends.
+/// The warning of figures whose last load used burst credits: a scheduler would be configured for a rate that ends.
 fn credits(states: &[TestState]) -> Vec<String> {
     let of_figure = |state: &TestState| Some((state.test.figure()?.key(), state.credits.clone()?));
     let (keys, told): (Vec<_>, Vec<_>) = states.iter().filter_map(of_figure).unzip();
-    let text = |one| credits_text(one, &format!("not sustained: {}", keys.join(", ")));
+    let what = format!("the volume does not sustain {}", keys.join(", "));
+    let text = |one| credits_text(one, &what);
     told.first().map(text).into_iter().collect()
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Mesh {
 struct Difference {
     /// Of the logarithms.
     all: f64,
-    /// What noise does not explain: it says whether a triangle is halved, and nothing of how good the map is.
+    /// The part that noise does not explain. It decides whether a triangle is halved. It does not show how good the map is.
     beyond_noise: f64,
 }
 

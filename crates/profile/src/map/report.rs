@@ -39,9 +39,9 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
     add_triangles(run, &mut map);
     let mut result = run.loads.result(stopped_because);
     let credits = run.loads.credits.iter();
-    result
-        .notes
-        .extend(credits.map(|one| credits_text(one, "the highest rates are not sustained")));
+    result.notes.extend(
+        credits.map(|one| credits_text(one, "the volume does not sustain the highest rates")),
+    );
     if run.loads.is_real && run.loads.filled < run.load.span {
         result.notes.push(format!(
             "{} of the span of {} bytes were written sequentially before the reads: reads of parts \
@@ -159,7 +159,8 @@ fn microseconds(us: f64) -> String {
 fn facts(result: &ProfileResult, map: &MapResult) -> [String; 4] {
     let stopped = match result.stopped_because {
         StoppedBecause::WithinError => {
-            format!("finished to {} % beyond noise", significant(map.error * 100.0, 3))
+            let error = significant(map.error * 100.0, 3);
+            format!("no tested point is off by more than {error} % beyond its noise")
         }
         other => other.words().to_owned(),
     };

@@ -115,6 +115,11 @@ fn half_width(p95: f64, low: Option<f64>, high: Option<f64>, reads: u64) -> f64 
     .max(0.0)
 }
 
+/// Whether the latency of `point`, with this half width of its logarithm, depends on the length of the load.
+fn is_unsettled(half: f64, point: &MapPoint) -> bool {
+    half > SETTLED && point.reads >= SETTLED_READS
+}
+
 impl MapRun<'_> {
     fn phases(&mut self) -> Result<StoppedBecause, ProfileError> {
         // Reads of parts that were never written may not access the medium and would be too
@@ -182,16 +187,17 @@ impl MapRun<'_> {
     /// the area beyond it. So is a point whose latency is uncertain.
     fn point(&mut self, node: Node) -> Timed<Value> {
         let Some((mut point, mut value)) = self.load_once(node, 1.0)? else { return Ok(None) };
-        let is_unsettled = |point: &MapPoint, value| matches!(value, Value::Latency(_, half) if half > SETTLED && point.reads >= SETTLED_READS);
         let times = match value {
             Value::Overloaded => Some(1.0),
-            _ => is_unsettled(&point, value).then_some(LONGER),
+            Value::Latency(_, half) => is_unsettled(half, &point).then_some(LONGER),
         };
         if let Some(times) = times {
             let Some(again) = self.load_once(node, times)? else { return Ok(None) };
             (point, value) = again;
         }
-        if is_unsettled(&point, value) {
+        if let Value::Latency(_, half) = value
+            && is_unsettled(half, &point)
+        {
             (point, value) = (point.without_latency(), Value::Overloaded);
         }
         self.points.push((node, point));

@@ -317,7 +317,7 @@ fn credits_that_last_are_a_warning() {
         capacity.warnings.into_iter().find(|text| text.contains("credits"))
     };
     let told = about("volume.iops.bucket=10800000.0").unwrap();
-    assert!(told.starts_with("not sustained: rrandiops, wrandiops ("), "{told}");
+    assert!(told.starts_with("the volume does not sustain rrandiops, wrandiops ("), "{told}");
     // 3000 credits more a second are used than come: an hour, less the 20 s of the profile. The start of a load uses
     // somewhat fewer.
     let minutes = |text: &str| told.contains(&format!("they last {text}"));

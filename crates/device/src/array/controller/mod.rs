@@ -451,12 +451,12 @@ impl Controller {
         self.parts.show_to(log);
     }
 
-    /// Adds the controller's facts to those of the array; returns its parts.
     /// Bytes that writes left in the cache and the members do not have yet.
     pub(super) fn buffered_bytes(&self) -> u64 {
         self.writes.held_bytes()
     }
 
+    /// Adds the controller's facts to those of the array; returns its parts.
     pub(super) fn describe(&self, facts: &mut DeviceFacts) -> Vec<PartPower> {
         facts.queue_depth = self.table.depth;
         facts.write_buffer_bytes = self.writes.room();
