@@ -155,7 +155,7 @@ impl Ceiling {
     pub(crate) fn line(&self, bound: &Requirement) -> String {
         let bound = bound.latency();
         let beyond = self.beyond.map(|rate| match self.overloaded {
-            true => format!("saturated at {}{}", iops(rate), with_limit(self.outstanding_limit)),
+            true => format!("saturated at {}", iops(rate)),
             false => format!("beyond at {}", iops(rate)),
         });
         let mut rest: Vec<String> = beyond.into_iter().collect();
@@ -168,17 +168,18 @@ impl Ceiling {
         if self.beyond.is_none() {
             rest.push("bound not exceeded at any tried rate".to_owned());
         }
+        let rest = rest.join(", ") + &of_depth(self.outstanding_limit);
         match self.within {
-            Some(within) => format!("{bound} up to {} ({})", iops(within), rest.join(", ")),
-            None => format!("no tried rate meets {bound} ({})", rest.join(", ")),
+            Some(within) => format!("{bound} up to {} ({rest})", iops(within)),
+            None => format!("no tried rate meets {bound} ({rest})"),
         }
     }
 }
 
 /// A load whose depth is limited saturates where its requests wait for each other, which may be far below the target.
-pub(crate) fn with_limit(limit: Option<u64>) -> String {
+fn of_depth(limit: Option<u64>) -> String {
     limit.map_or_else(String::new, |limit| {
-        format!(" with at most {limit} requests outstanding; a greater depth (`-d`) may raise it")
+        format!("; at most {limit} requests were outstanding, a greater depth (`-d`) may raise the rates")
     })
 }
 

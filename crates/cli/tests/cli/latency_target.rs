@@ -41,12 +41,14 @@ fn the_highest_rate_within_a_mean_is_that_of_the_queue() {
     let text = place.ok(&args(&["--latency-target", "p50=1s", "--keep", "none"]));
     assert!(text.contains("p50 <= 1s up to ") && text.contains("(saturated at 10"), "{text}");
     assert!(
-        text.contains(" with at most 32 requests outstanding; a greater depth (`-d`) may raise it"),
+        text.contains(
+            "; at most 32 requests were outstanding, a greater depth (`-d`) may raise the rates)"
+        ),
         "{text}"
     );
     let deep = ["--latency-target", "p50=1s", "--keep", "none", "-d", "100000"];
     let text = place.ok(&args(&deep));
-    assert!(text.contains(" with at most 100000 requests outstanding"), "{text}");
+    assert!(text.contains("; at most 100000 requests were outstanding"), "{text}");
 }
 
 #[test]
