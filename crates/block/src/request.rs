@@ -109,7 +109,8 @@ pub struct Completion<At = Time> {
     /// How it ended.
     pub status: Status,
     /// When the target began to work on it: later than the submission where it had to wait for a
-    /// place in the device's queue (the "outside" wait of S3-37).
+    /// place in the device's queue (the "outside" wait of S3-37). A host in front of a device states
+    /// `completed` less the time in the device, so that the difference contains none of its own work.
     pub accepted: At,
     /// When it ended. Never later than the `now` it is reaped at.
     pub completed: At,

@@ -166,6 +166,12 @@ impl<D: Device> NvmeController<D> {
     pub fn counters(&self) -> ControllerCounters {
         self.counters
     }
+    /// When the entry in `place` of completion queue `queue` was last written to memory: the end of the
+    /// command for the controller, before the interrupt and the host.
+    #[inline]
+    pub fn written_at(&self, queue: u16, place: u16) -> Option<Time> {
+        self.queues.completion.get(usize::from(queue))?.as_ref()?.written_at(place)
+    }
     /// Commands inside the controller that their host waits for, without asynchronous event requests.
     pub fn commands_in_flight(&self) -> usize {
         let parked = |slot: &u32| self.commands.get(*slot).state != commands::State::Parked;

@@ -72,7 +72,7 @@ impl<D: Device> NvmeController<D> {
             submission.free_id(command.id);
         }
         let Some(completion) = self.queues.completion(id) else { return };
-        let (address, phase) = completion.push();
+        let (address, phase) = completion.push(at);
         let (vector, interrupts) = (completion.vector, completion.interrupts);
         let entry = CompletionEntry {
             dword0: command.dword0.into(),

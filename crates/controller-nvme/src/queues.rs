@@ -1,6 +1,7 @@
 //! Submission and completion queues in host memory (base 2.0c, clause 3.3).
 
 use super::arbiter::Arbiter;
+use ssdyno_block::Time;
 use ssdyno_device::nvme::NvmeControllerConfig;
 
 /// A submission queue as the controller sees it.
@@ -35,6 +36,8 @@ pub(super) struct CompletionQueue {
     pub(super) submissions: u16,
     /// Completions that wait for room: first and last slot of a chain.
     pub(super) held: Option<(u32, u32)>,
+    /// When the entry in each place was written.
+    pub(super) written: Vec<Time>,
 }
 
 /// The error of a doorbell write (base 2.0c, clause 5.2.1, figure 147).
@@ -117,6 +120,7 @@ impl CompletionQueue {
             interrupts: vector.is_some(),
             submissions: 0,
             held: None,
+            written: vec![Time::ZERO; entries as usize],
         }
     }
     /// Entries that the host has not taken.
@@ -148,9 +152,10 @@ impl CompletionQueue {
         self.head = head;
         Ok(taken)
     }
-    /// The place and phase of the next entry, which is then the host's.
+    /// The place and phase of the next entry, which is the host's from `at` on.
     #[inline]
-    pub(super) fn push(&mut self) -> (u64, bool) {
+    pub(super) fn push(&mut self, at: Time) -> (u64, bool) {
+        self.written[self.tail as usize] = at;
         let place = (self.base + u64::from(self.tail) * 16, self.phase);
         self.tail += 1;
         // The phase tag changes with each pass through the ring. The host knows a new entry by
@@ -160,6 +165,14 @@ impl CompletionQueue {
             self.phase = !self.phase;
         }
         place
+    }
+}
+
+impl CompletionQueue {
+    /// When the entry in `place` was written.
+    #[inline]
+    pub(super) fn written_at(&self, place: u16) -> Option<Time> {
+        self.written.get(usize::from(place)).copied()
     }
 }
 
@@ -254,12 +267,12 @@ mod tests {
     #[test]
     fn the_phase_turns_with_each_wrap() {
         let mut queue = CompletionQueue::new(0x1000, 3, Some(1));
-        assert_eq!([queue.push(), queue.push()], [(0x1000, true), (0x1010, true)]);
+        assert_eq!([queue.push(Time::ZERO), queue.push(Time::ZERO)], [(0x1000, true), (0x1010, true)]);
         assert!(queue.is_full());
         assert_eq!(queue.ring(1), Ok(1));
-        assert_eq!(queue.push(), (0x1020, true));
+        assert_eq!(queue.push(Time::ZERO), (0x1020, true));
         assert_eq!(queue.ring(0), Ok(2));
-        assert_eq!(queue.push(), (0x1000, false));
+        assert_eq!(queue.push(Time::ZERO), (0x1000, false));
         assert_eq!(queue.ring(2), Err(BadDoorbell::Value), "more than there is");
     }
 }

@@ -183,6 +183,9 @@ pub struct IoCompletion {
     pub token: Token,
     /// The queue it went through.
     pub queue: u16,
+    /// Place of its entry in the completion queue, of the last entry where the request was split. Zero
+    /// for a request that was given up.
+    pub entry: u16,
     /// How it ended.
     pub result: IoResult,
 }

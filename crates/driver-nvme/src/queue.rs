@@ -14,7 +14,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use self::slot::{EMPTY, Slot, SlotState};
 use crate::line::Line;
 use crate::prp::{self, Lists};
-use crate::ring::{CompletionRing, SubmissionRing};
+use crate::ring::{CompletionRing, Found, SubmissionRing};
 use crate::split::{self, Parts};
 use crate::{HeadDoorbell, IoCommand, IoCompletion, IoError, IoOperation, IoResult, Namespace};
 use crate::{NvmeCounters, NvmeError};
@@ -372,7 +372,7 @@ impl IoQueue {
             }
             // A completion that belongs to no command is not trusted at all, not even its position of the controller in
             // the submission queue: it may be old.
-            if !self.answer(entry.command_id, entry.status, out) {
+            if !self.answer(&entry, out) {
                 counters.strays += 1;
                 self.stray = Some(entry.command_id);
             } else if !self.submission.set_head(entry.submission_head) {
@@ -390,10 +390,11 @@ impl IoQueue {
         found
     }
 
-    /// Command `id` completed; false where it was not outstanding: never used, completed before, or of
+    /// The command of `entry` completed; false where it was not outstanding: never used, completed before, or of
     /// an earlier use of its slot.
     #[inline(always)]
-    fn answer(&mut self, id: u16, status: NvmeStatus, out: &mut Vec<IoCompletion>) -> bool {
+    fn answer(&mut self, entry: &Found, out: &mut Vec<IoCompletion>) -> bool {
+        let (id, status) = (entry.command_id, entry.status);
         let tag = self.tag_of(id);
         let Some(slot) = self.slots.get_mut(usize::from(tag)) else { return false };
         if !slot.is_with_controller() || slot.identifier(tag, self.tag_bits) != id {
@@ -421,8 +422,8 @@ impl IoQueue {
         request.parts -= 1;
         if request.parts == 0 {
             request.state = SlotState::Free;
-            let result = IoResult::Completed(request.status);
-            out.push(IoCompletion { token: request.token, queue: self.id, result });
+            let (token, result) = (request.token, IoResult::Completed(request.status));
+            out.push(IoCompletion { token, queue: self.id, entry: entry.place, result });
             self.free.push_back(parent);
         }
         true
@@ -459,7 +460,7 @@ impl IoQueue {
                     return false;
                 }
                 let result = IoResult::Abandoned;
-                out.push(IoCompletion { token: slot.token, queue: self.id, result });
+                out.push(IoCompletion { token: slot.token, queue: self.id, entry: 0, result });
             }
             // A late completion of what was given up is known by its generation.
             *slot = Slot { generation: slot.generation, ..EMPTY };

@@ -104,6 +104,8 @@ pub(crate) struct Found {
     pub(crate) command_id: u16,
     pub(crate) status: NvmeStatus,
     pub(crate) submission_head: u16,
+    /// Its place in the ring.
+    pub(crate) place: u16,
 }
 
 /// Entries that the controller puts in and the driver takes out.
@@ -155,6 +157,7 @@ impl CompletionRing {
             command_id: last as u16,
             status: NvmeStatus::from_bits((last >> 17) as u16),
             submission_head: queue_and_head as u16,
+            place: self.head as u16,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ssdyno_block::{Op, Request, Time};
+use ssdyno_block::{Completion, Op, Request, Time};
 
 use crate::Host;
 use crate::account::CpuCause;
@@ -185,7 +185,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     pub(crate) fn plan_job(&mut self, core: u16, token: u32, at: Time) -> Option<Time> {
         let Some(cache) = &mut self.cache.state else { return Some(Time::ZERO) };
         let job = &mut self.jobs[token];
-        if token & INNER != 0 || job.planned {
+        if token & INNER != 0 || job.planned.is_some() {
             return Some(Time::ZERO);
         }
         let request = job.request;
@@ -195,7 +195,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             cache.account.throttled += 1;
             return None;
         }
-        job.planned = true;
+        job.planned = Some(at);
         let lookup = cache.look_up(at, token, request);
         job.open += lookup.awaited;
         self.account.cache = Some(cache.account);
@@ -240,7 +240,6 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         if let Some(token) = entry.to_submit.pop_front() {
             let job = &mut self.jobs[token];
             job.whole = true;
-            job.accepted = job.accepted.min(at);
             if job.is_done() {
                 entry.finished.push(token);
             }
@@ -263,12 +262,19 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
 
     /// A command is done: its pages are there, or are clean.
     #[inline(always)]
-    pub(crate) fn pages_arrived(&mut self, command: &Command, at: Time, by: u16) {
+    pub(crate) fn pages_arrived(
+        &mut self,
+        command: &Command,
+        completion: &Completion,
+        at: Time,
+        by: u16,
+    ) {
         let Some(cache) = &mut self.cache.state else { return };
         let waiting = cache.arrived(command.op, command.page, command.pages);
         for token in waiting {
             let job = &mut self.jobs[token];
             job.open -= 1;
+            job.left_device(command, completion);
             let done = job.is_done();
             let thread = self.threads.of(token);
             if done {

@@ -65,16 +65,17 @@ impl DeviceView {
         self.pending[vector as usize] = false;
     }
 
-    /// `command` is done.
+    /// `command` is done: its handler saw it at `seen`.
     #[inline(always)]
-    pub(crate) fn completed(&mut self, command: &Command, completion: &Completion) {
+    pub(crate) fn completed(&mut self, command: &Command, status: Status, seen: Time) {
         self.bytes += match command.op {
             Op::Read | Op::Write => u64::from(command.bytes),
             Op::Trim | Op::Flush => 0,
         };
-        let took = completion.completed.saturating_sub(command.issued);
+        // The mean that a poller sleeps by is what the kernel can measure: until the handler.
+        let took = seen.saturating_sub(command.issued);
         self.mean =
             if self.mean == Time::ZERO { took } else { self.mean - self.mean / 8 + took / 8 };
-        self.late_errors += u64::from(command.detached && completion.status != Status::Ok);
+        self.late_errors += u64::from(command.detached && status != Status::Ok);
     }
 }

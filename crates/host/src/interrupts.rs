@@ -82,7 +82,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             let completion = self.device.done[place];
             let length = self.completion_work(core, &completion);
             let known = self.work(core, at, length);
-            self.arrived(&completion, known, core);
+            self.arrived(&completion, at, known, core);
         }
         self.device.done.clear();
         let length = self.registers(core, registers);
@@ -127,18 +127,19 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             let length = self.completion_work(core, &completion)
                 + self.registers(core, std::mem::take(&mut registers));
             let known = self.work(core, at, length);
-            self.arrived(&completion, known, core);
+            self.arrived(&completion, at, known, core);
         }
         self.device.done.clear();
         self.pay_resent(at);
     }
 
-    /// One command is done, known to the kernel from `at` on; `by` wakes the waiting thread.
+    /// One command is done, seen by its handler at `seen` and known to the kernel from `at` on; `by`
+    /// wakes the waiting thread.
     #[inline(always)]
-    fn arrived(&mut self, completion: &Completion, at: Time, by: u16) {
+    fn arrived(&mut self, completion: &Completion, seen: Time, at: Time, by: u16) {
         let slot = completion.token.0;
         let command = *self.commands.get(slot);
-        self.device.completed(&command, completion);
+        self.device.completed(&command, completion.status, seen);
         // A request of several commands fails if one of them fails, and a later success must not
         // hide the error. A detached write has already been answered, so its status is counted
         // only.
@@ -151,6 +152,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             self.free_buffer(at);
         } else {
             self.threads[command.thread as usize].at_device -= 1;
+            self.jobs[command.token].left_device(&command, completion);
             if must_copy {
                 self.threads[command.thread as usize].inbox.push(slot);
             } else {
@@ -160,7 +162,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             }
             self.tell(command.thread, at, by);
         }
-        self.pages_arrived(&command, at, by);
+        self.pages_arrived(&command, completion, at, by);
         self.room(command.thread, at, by);
     }
 

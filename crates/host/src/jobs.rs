@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
-use ssdyno_block::{Op, Request, Status, Time};
+use ssdyno_block::{Completion, Op, Request, Status, Time};
 use ssdyno_engine::SlotTable;
 
 // One bit distinguishes requests of the kernel from those of the workload. The port then carries
@@ -23,11 +23,13 @@ pub(crate) struct Job {
     pub(crate) open: u32,
     /// All its commands were issued.
     pub(crate) whole: bool,
-    /// When its first command went to the driver.
+    /// When the device accepted its first command and completed its last one. A request without a
+    /// completed command, such as a hit in the page cache, spends no time in the device.
     pub(crate) accepted: Time,
+    pub(crate) ended: Time,
     pub(crate) status: Status,
-    /// The page cache handles it.
-    pub(crate) planned: bool,
+    /// When the page cache looked it up, if it did.
+    pub(crate) planned: Option<Time>,
     /// Pages of the cache that it writes, where the kernel made it.
     pub(crate) page: u64,
     pub(crate) pages: u32,
@@ -84,8 +86,7 @@ impl IndexMut<u32> for Jobs {
 
 impl Job {
     pub(crate) fn new(request: Request) -> Job {
-        // A request is accepted when its first command is issued, so later commands take the
-        // minimum. Zero as a start value would win every minimum.
+        // Each command takes the minimum. Zero as a start value would win every minimum.
         let accepted = Time::MAX;
         Job {
             request,
@@ -94,8 +95,9 @@ impl Job {
             open: 0,
             whole: false,
             accepted,
+            ended: Time::ZERO,
             status: Status::Ok,
-            planned: false,
+            planned: None,
             page: 0,
             pages: 0,
         }
@@ -117,6 +119,23 @@ impl Job {
     /// True once nothing is left to wait for.
     pub(crate) fn is_done(&self) -> bool {
         self.whole && self.open == 0
+    }
+
+    /// The device has completed a command that the request waited for.
+    #[inline(always)]
+    pub(crate) fn left_device(&mut self, command: &Command, completion: &Completion) {
+        // A port that does not know when the device accepted the command says zero. The command
+        // was with the driver by then, so the later of both times is the better bound. A page that
+        // is read ahead may have set out before the request came.
+        let issued = command.issued.max(self.planned.unwrap_or(Time::ZERO));
+        self.accepted = self.accepted.min(completion.accepted.max(issued));
+        self.ended = self.ended.max(completion.completed);
+    }
+
+    /// Time in the device.
+    #[inline(always)]
+    pub(crate) fn in_device(&self) -> Time {
+        self.ended.saturating_sub(self.accepted)
     }
 }
 

@@ -284,7 +284,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
                 return None;
             }
         };
-        self.issued(thread, token, &next, at);
+        self.issued(thread, token, &next);
         let entry = &mut self.threads[thread as usize];
         if !more {
             entry.unrung.retain(|other| *other != queue);
@@ -303,13 +303,12 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
 
     /// The driver has taken a command of `token`.
     #[inline(always)]
-    fn issued(&mut self, thread: u32, token: u32, next: &Next, at: Time) {
+    fn issued(&mut self, thread: u32, token: u32, next: &Next) {
         self.account.commands += 1;
         let entry = &mut self.threads[thread as usize];
         entry.has_buffer = false;
         entry.prepared = false;
         let job = &mut self.jobs[token];
-        job.accepted = job.accepted.min(at);
         job.issued += next.request.length_bytes;
         job.commands += 1;
         job.whole = next.whole;
@@ -452,7 +451,9 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             self.threads.out.push(Completion {
                 token: Token(token),
                 status: job.status,
-                accepted: job.accepted,
+                // The completion less the time in the device. The first command's own time would
+                // make the driver, the interrupt and the wake-up a part of the device.
+                accepted: at.saturating_sub(job.in_device()),
                 completed: at,
             });
         }

@@ -89,7 +89,8 @@ fn an_open_loop_spins_while_something_is_outstanding() {
     let text = "depth = 1\nrequests = 20\narrivals = { kind = \"fixed\", rate = 500.0 }\n";
     let began = Instant::now();
     let (looks, sleeps) = waited(of(1, ReapWait::Spin), 1, text, Duration::from_micros(500));
-    assert!(looks > 20 && sleeps == 0, "{looks} looks, {sleeps} sleeps");
+    // A job that does not spin sleeps on all 20. Another program that takes the core for a while can make a few sleeps right.
+    assert!(looks > 20 && sleeps < 5, "{looks} looks, {sleeps} sleeps");
     assert!(began.elapsed() >= Duration::from_millis(38));
 }
 

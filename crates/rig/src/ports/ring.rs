@@ -31,6 +31,8 @@ pub(crate) struct RingPort {
     /// The driver asked to be polled again at once.
     again: bool,
     last: Time,
+    /// When the card last did something.
+    worked: Time,
     /// A poll is on its way to a core.
     asked: bool,
     /// What the driver completed, on its way to the host.
@@ -65,7 +67,7 @@ impl RingPort {
         let answers = Vec::with_capacity(256);
         let (again, last, asked) = (false, Time::ZERO, false);
         let actions = DriverActions::default();
-        Ok(RingPort { driver, epoch, again, last, asked, answers, silent: 0, actions })
+        Ok(RingPort { driver, epoch, again, last, worked: epoch, asked, answers, silent: 0, actions })
     }
 
     fn pci(&self) -> &SimulatedPci<RingCard> {
@@ -178,7 +180,10 @@ impl HostPort for RingPort {
         let own = deadline.min(again).min(fault);
         let pci = self.driver.function_mut();
         let at = match pci.next_event() {
-            Some(next) if next <= own => pci.run(own.min(until.saturating_add(self.epoch))),
+            Some(next) if next <= own => {
+                self.worked = pci.run(own.min(until.saturating_add(self.epoch)));
+                self.worked
+            }
             _ => own,
         };
         pci.take_interrupts(at, vectors);
@@ -216,7 +221,10 @@ impl HostPort for RingPort {
                 token: answer.token,
                 status: answer.status,
                 accepted: answer.accepted.since(epoch),
-                completed: now,
+                // The card's last work and not the handler's time, which would make the interrupt
+                // and the wait for the core a part of the card. The card writes no times, so a
+                // completion that a later one overtakes has the time of the later one.
+                completed: now.min(self.worked.saturating_sub(self.epoch)),
             }));
         }
         accesses(self.driver.function_mut())

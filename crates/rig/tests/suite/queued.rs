@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
+use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::DeviceSpec;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_figures::{Keep, RunResult};
@@ -12,6 +13,8 @@ use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, RunLimits,
     SimRun, Source,
 };
+
+use crate::common;
 
 fn device(delay_us: f64, servers: u32) -> DeviceSpec {
     let text = format!(
@@ -41,10 +44,20 @@ fn measure(
 ) -> RunResult {
     let preset = ssdyno_host::presets::find(host).unwrap();
     let config = ssdyno_host::HostConfig::parse(preset.text).unwrap();
+    let path = network.map_or(DevicePath::Adapter, |it| DevicePath::Network(Box::new(it)));
+    attached(device, path, config, cores, load)
+}
+
+fn attached(
+    device: DeviceSpec,
+    path: DevicePath,
+    config: ssdyno_host::HostConfig,
+    cores: u16,
+    load: ssdyno_workload::WorkloadConfig,
+) -> RunResult {
     let options =
         HostOptions { cores: Some(cores), mode: Some(ThreadMode::Sync), ..HostOptions::default() };
-    let host = HostPlan::new(host, config, &options, Some(&load));
-    let path = network.map_or(DevicePath::Adapter, |it| DevicePath::Network(Box::new(it)));
+    let host = HostPlan::new("host", config, &options, Some(&load));
     let attach = Attach::behind(device, host, path);
     let run = SimRun {
         target: "sim:delay".into(),
@@ -79,6 +92,56 @@ fn one_worker_waits_for_the_sum() {
     assert_eq!(host.system_calls_per_request, Some(0.0));
     let switches = host.context_switches_per_request + host.switches_to_idle_per_request.unwrap();
     assert!((switches - 2.0).abs() < 0.001, "to the thread and to idleness: {switches}");
+}
+
+/// The device takes 10 us for each request. What the driver, the network, the interrupt and the wait for
+/// a busy core add is not time in the device.
+#[test]
+fn time_in_the_device_is_the_devices_own() {
+    for path in [None, Some(network())] {
+        for depth in [1, 32] {
+            let load = workload(1, depth, "4KiB", 30);
+            let result = measure(device(10.0, 64), path.clone(), "s4-spek", 1, load);
+            let (all, inside) = (result.latency_ns.unwrap().all, result.device_latency_ns.unwrap());
+            assert!(all.mean > 20_000.0, "{all:?}");
+            assert_eq!((inside.mean, inside.max), (10_000.0, 10_000.0), "depth {depth} {path:?}");
+        }
+    }
+}
+
+/// With real drivers it has the ways over PCI Express as well. A host that is twenty times slower
+/// changes nothing at depth 1. At depth 16 it may make the device less busy, and never busier.
+#[test]
+fn time_in_the_device_does_not_contain_a_slow_host() {
+    let card = RingConfig::parse(ssdyno_controller_ring::presets::CARDS[0].text).unwrap();
+    let mut drive = common::device();
+    drive.nvme.get_or_insert_default();
+    let cases = [
+        (DeviceSpec::new(drive), DevicePath::Nvme(Box::default())),
+        (DeviceSpec::new(card), DevicePath::Ring(Box::default())),
+    ];
+    for (device, path) in cases {
+        for depth in [1, 16] {
+            let run = |us: u64| {
+                let preset = ssdyno_host::presets::find("s4-spek").unwrap();
+                let mut config = ssdyno_host::HostConfig::parse(preset.text).unwrap();
+                let costs = &mut config.costs;
+                for cost in [&mut costs.completion, &mut costs.interrupt, &mut costs.wakeup] {
+                    *cost = format!("{}us", us).parse().unwrap();
+                }
+                let load = workload(1, depth, "4KiB", 0);
+                attached(device.clone(), path.clone(), config, 1, load)
+            };
+            let (fast, slow) = (run(1), run(20));
+            let all = |result: &RunResult| result.latency_ns.as_ref().unwrap().all.mean;
+            let inside = |result: &RunResult| result.device_latency_ns.as_ref().unwrap().mean;
+            let name = format!("{path:?} depth {depth}");
+            assert!(all(&slow) > all(&fast) + 20_000.0, "{name}");
+            let change = inside(&slow) / inside(&fast);
+            let least = if depth == 1 { 0.999 } else { 0.1 };
+            assert!((least..1.01).contains(&change), "{name}: {change}");
+        }
+    }
 }
 
 proptest! {

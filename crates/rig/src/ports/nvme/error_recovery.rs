@@ -139,7 +139,7 @@ impl<D: Device> NvmePort<D> {
     }
 
     fn refuse(&mut self, queue: u16, token: Token) {
-        self.answers.push(IoCompletion { token, queue, result: IoResult::Abandoned });
+        self.answers.push(IoCompletion { token, queue, entry: 0, result: IoResult::Abandoned });
     }
 
     /// Gives the driver what waits, as far as it takes it.

@@ -123,7 +123,7 @@ impl QueuedPort {
             Event::Again(slot) => self.send_command(at, slot),
             Event::AnswerAgain(slot) => self.send_answer(at, slot),
             Event::Told(slot) => {
-                let Slot { token, queue, status, tries, .. } = self.slots[slot];
+                let Slot { token, queue, status, in_device, tries, .. } = self.slots[slot];
                 // Zero marks the slot as free. Events of a broken session can still name it, and
                 // they find this mark instead of a request that no longer exists.
                 self.slots[slot].tries = 0;
@@ -131,7 +131,8 @@ impl QueuedPort {
                 if tries == 0 {
                     return;
                 }
-                let told = Completion { token, status, accepted: at, completed: at };
+                let (accepted, completed) = in_device;
+                let told = Completion { token, status, accepted, completed };
                 self.done[usize::from(queue)].push(told);
                 vectors.push(queue);
             }
@@ -213,7 +214,9 @@ impl HostPort for QueuedPort {
         self.in_queue[usize::from(queue)] += 1;
         self.taken += 1;
         let (status, stage) = (Status::Ok, Stage::Waiting);
-        let slot = self.slots.insert(Slot { request, token, queue, status, stage, tries: 1 });
+        let in_device = (Time::ZERO, Time::ZERO);
+        let command = Slot { request, token, queue, status, in_device, stage, tries: 1 };
+        let slot = self.slots.insert(command);
         match &mut self.way {
             Way::Adapter => self.queue.schedule(now + self.to_device, Event::AtDevice(slot)),
             Way::Network(_) => self.send_command(now, slot),
@@ -251,7 +254,9 @@ impl HostPort for QueuedPort {
                 let mut batch = std::mem::take(&mut self.batch);
                 self.device.reap(device, &mut batch);
                 for done in batch.drain(..) {
-                    self.slots[done.token.0].status = done.status;
+                    let slot = &mut self.slots[done.token.0];
+                    slot.status = done.status;
+                    slot.in_device = (done.accepted, done.completed);
                     self.answer(device, done.token.0);
                 }
                 self.batch = batch;

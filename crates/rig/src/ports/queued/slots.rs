@@ -1,6 +1,6 @@
 //! Commands on their way, and what can happen to them.
 
-use ssdyno_block::{Request, Status, Token};
+use ssdyno_block::{Request, Status, Time, Token};
 use ssdyno_engine::SlotTable;
 
 ssdyno_engine::event_kinds! {
@@ -40,6 +40,8 @@ pub(super) struct Slot {
     pub(super) token: Token,
     pub(super) queue: u16,
     pub(super) status: Status,
+    /// When the device began and ended the command.
+    pub(super) in_device: (Time, Time),
     pub(super) stage: Stage,
     /// How often it was begun; 0: the slot is free, or its session broke and what still happens is for
     /// nobody.
