@@ -10,7 +10,7 @@ ssdyno_block::named! {
     pub enum LatencyPart: name {
         /// Outside the device: driver, interrupt, host, network.
         Host = "host",
-        /// The device's queue is full, or the controller has something else to finish first.
+        /// The device's queue or the depth of the load is full, or the controller has something else to finish first.
         Queue = "queue",
         /// The device wakes up, or keeps to a limit of power.
         Power = "power",

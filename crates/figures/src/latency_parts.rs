@@ -54,7 +54,7 @@ pub struct MeanParts {
     pub total: f64,
     /// Outside the device: host, driver, interrupts, network; 0 if the workload goes directly to the device.
     pub host: f64,
-    /// Waiting before the device because its queue is full, or inside the device for parts that are not listed here.
+    /// Waiting because the depth of the load or the queue of the device is full, or inside the device for parts that are not listed here.
     pub queue: f64,
     /// Waiting until the device has woken up, or until a power limit allows the request.
     pub power: f64,

@@ -441,7 +441,7 @@ impl State {
         };
         if counts {
             drive.recorder.record_of(stream, &request, [intended, submitted], completion);
-            self.explain(drive, (&request, intended), completion);
+            self.explain(drive, &request, [intended, submitted], completion);
         } else {
             drive.recorder.leave_out(intended, completion.completed);
         }
@@ -462,7 +462,8 @@ impl State {
     fn explain(
         &self,
         drive: &mut Drive<'_>,
-        (request, intended): (&Request, Time),
+        request: &Request,
+        [intended, submitted]: [Time; 2],
         completion: &Completion,
     ) {
         let Some(explain) = &mut drive.explain else { return };
@@ -471,7 +472,8 @@ impl State {
         // the window. A failed request ends early and would make the parts too short.
         let counts = in_window && completion.status == Status::Ok;
         let latency = completion.completed.saturating_sub(intended);
-        explain.completed(drive.device, (request, latency), counts);
+        let waited = submitted.saturating_sub(intended);
+        explain.completed(drive.device, (request, latency, waited), counts);
     }
 
     /// Nothing happens any more: what is still outstanding never completes.

@@ -56,11 +56,12 @@ impl Explain {
         })
     }
 
-    /// `request` has completed after `latency`; `counts`: it is in the figures.
+    /// `request` has completed after `latency`, of which it `waited` for the depth of its own load;
+    /// `counts`: it is in the figures.
     pub(crate) fn completed(
         &mut self,
         device: &mut dyn Device,
-        (request, latency): (&Request, Time),
+        (request, latency, waited): (&Request, Time, Time),
         counts: bool,
     ) {
         device.explained(&mut self.taken);
@@ -77,9 +78,13 @@ impl Explain {
         }
         let mut parts = inside.map(|one| one.parts).unwrap_or_default();
         // Commands that a driver repeats, or sends one after another, may have taken longer together.
-        if parts.total() > latency {
-            parts = parts.scaled_to(latency);
+        let taken = latency.saturating_sub(waited);
+        if parts.total() > taken {
+            parts = parts.scaled_to(taken);
         }
+        // The load waits for one of its own requests, and not for the work of a processor: as the time
+        // of the host, an overload of the device would look like a slow driver.
+        parts.add(LatencyPart::Queue, waited.min(latency));
         // The remainder is the time outside of the device. The parts therefore sum to the latency
         // by construction, which the invariant below checks on the means.
         parts.add(self.outside, latency.saturating_sub(parts.total()));

@@ -113,6 +113,19 @@ fn the_host_is_what_is_left_and_figures_stay_the_same() {
     assert!(read.mean.flash > 45_000.0 && inside > 0.0, "{:?}", read.mean);
 }
 
+/// More requests arrive than four at a time can carry: nearly all of the latency is the wait for one of
+/// the four, and the processor has little to do with it.
+#[test]
+fn the_wait_for_the_depth_is_not_work_of_the_host() {
+    let load = "block_size = \"4KiB\"\nread_percent = 100\nrequests = 5000\ndepth = 4\n\
+                arrivals = { kind = \"fixed\", rate = 100000.0 }";
+    let options = HostOptions::default();
+    let run = common::run(device("p3600"), NvmeConfig::default(), ("server", &options), load, 1);
+    let parts = measure(&SimRun { why: true, ..run }).latency_parts_ns.unwrap().read.unwrap().mean;
+    assert!(parts.total > 5e6 && parts.queue > 0.95 * parts.total, "{parts:?}");
+    assert!(parts.host < 20_000.0, "{parts:?}");
+}
+
 #[test]
 fn what_cannot_say_so_has_a_note() {
     let load = "block_size = \"4KiB\"\nread_percent = 100\nrequests = 100\ndepth = 1";
