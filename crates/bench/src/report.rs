@@ -163,7 +163,7 @@ impl Parts<'_> {
         self.fill_machine(&mut result);
         self.warn(&mut result);
         let ramp_up = self.run.source.ramp_up_key();
-        result.warnings.iter_mut().for_each(|warning| warning.name_ramp_up(ramp_up));
+        result.warnings.iter_mut().for_each(|warning| warning.fit_help(ramp_up));
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
         }

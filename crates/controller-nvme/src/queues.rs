@@ -267,7 +267,10 @@ mod tests {
     #[test]
     fn the_phase_turns_with_each_wrap() {
         let mut queue = CompletionQueue::new(0x1000, 3, Some(1));
-        assert_eq!([queue.push(Time::ZERO), queue.push(Time::ZERO)], [(0x1000, true), (0x1010, true)]);
+        assert_eq!(
+            [queue.push(Time::ZERO), queue.push(Time::ZERO)],
+            [(0x1000, true), (0x1010, true)]
+        );
         assert!(queue.is_full());
         assert_eq!(queue.ring(1), Ok(1));
         assert_eq!(queue.push(Time::ZERO), (0x1020, true));

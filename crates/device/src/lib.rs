@@ -32,4 +32,6 @@ pub use contract::{Device, Medium, PowerControl, Sanitize, SanitizeMethod, Sanit
 pub use kinds::{DeviceConfig, DeviceFileError, DeviceKind, DeviceKinds, DeviceSpec};
 pub use latency_parts::{ExplainedRequest, LatencyPart, LatencyParts};
 pub use link::{HostLink, LinkConfig};
-pub use report::{BurstCredits, DeviceFacts, DeviceReport, FlashReport, PagesRead, UnitReport};
+pub use report::{
+    BurstCredits, DeviceFacts, DeviceReport, FlashReport, FlashWork, PagesRead, UnitReport,
+};

@@ -40,6 +40,8 @@ pub struct FlashReport {
     pub pools: Vec<Pool>,
     /// The pages written to each plane so far, and its present pages; empty if unknown.
     pub planes: Vec<PlaneUse>,
+    /// Pages programmed for the host, and blocks erased, so far; `None` if unknown.
+    pub work: Option<FlashWork>,
     /// The blocks that garbage collection has cleaned so far, see [`Victims`]; `None` where it does not clean blocks of pages.
     pub victims: Option<Victims>,
     /// Pages that the host read so far, by where they were; all 0 where that is not known.
@@ -48,6 +50,15 @@ pub struct FlashReport {
     pub map_ram_bytes: u64,
     /// How worn the flash is.
     pub health: Health,
+}
+
+/// The work of a flash array, whatever its FTL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FlashWork {
+    /// Pages programmed for the host.
+    pub host_pages: u64,
+    /// Blocks erased.
+    pub erases: u64,
 }
 
 /// Pages that the host read, by where they were.

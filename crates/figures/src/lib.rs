@@ -83,4 +83,4 @@ pub use stop::{Ending, StopReason};
 pub use tail::TailVerdict;
 pub use until::{Metric, Precision, Until};
 pub use victims::GcVictims;
-pub use warning::{Warning, WarningKind};
+pub use warning::{MORE_REQUESTS, Warning, WarningKind};

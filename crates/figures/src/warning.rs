@@ -77,6 +77,9 @@ pub struct Warning {
     pub help: Option<String>,
 }
 
+/// How help begins that advises more requests.
+pub const MORE_REQUESTS: &str = "give the run at least";
+
 impl Warning {
     /// A warning without help.
     pub fn new(kind: WarningKind, message: impl Into<String>) -> Warning {
@@ -89,10 +92,13 @@ impl Warning {
         Warning { help: Some(help.into()), ..self }
     }
 
-    /// Replaces `workload.ramp_up` in the help by `key`, the name that the load has for its ramp-up. A load without a
-    /// ramp-up cannot follow such help, so the help is removed.
-    pub fn name_ramp_up(&mut self, key: Option<&str>) {
+    /// Makes the help that of a load with the ramp-up `key`, whose name replaces `workload.ramp_up`. `None`: a trace, which
+    /// has no ramp-up and no more requests than it has. Help that it cannot follow is removed.
+    pub fn fit_help(&mut self, key: Option<&str>) {
         const OF_GENERATORS: &str = "workload.ramp_up";
+        if key.is_none() {
+            self.help.take_if(|help| help.starts_with(MORE_REQUESTS));
+        }
         let Some(help) = self.help.take_if(|help| help.contains(OF_GENERATORS)) else { return };
         // What stands in backticks is an option with its value in requests.
         let named = |key: &str| {
@@ -145,7 +151,7 @@ mod tests {
     fn a_ramp_up_has_the_name_that_its_load_knows() {
         let named = |help: &str, key| {
             let mut warning = Warning::new(WarningKind::WarmUp, "").with_help(help);
-            warning.name_ramp_up(key);
+            warning.fit_help(key);
             warning.help
         };
         let help = "leave it out with `--set workload.ramp_up=300`; see `docs`";
@@ -157,5 +163,8 @@ mod tests {
         assert_eq!(of_job, "run longer, and leave the beginning out with `ramp_time`");
         assert_eq!(named(help, None), None);
         assert_eq!(named("run longer", None).unwrap(), "run longer");
+        let more = format!("{MORE_REQUESTS} 61957500 requests");
+        assert_eq!(named(&more, None), None);
+        assert_eq!(named(&more, Some("ramp_time")).unwrap(), more);
     }
 }

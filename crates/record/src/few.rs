@@ -1,6 +1,6 @@
 //! Percentiles that rest on too few requests.
 
-use ssdyno_figures::{RunResult, Warning, WarningKind};
+use ssdyno_figures::{MORE_REQUESTS, RunResult, Warning, WarningKind};
 
 use crate::quantiles::SHARES;
 
@@ -47,7 +47,7 @@ pub(crate) fn filling(requests: u64, depth: u64) -> Option<Warning> {
             "not steady: {requests} requests are too few for {depth} outstanding: the queue fills and empties for most of the run"
         );
         Warning::new(WarningKind::NotSteady, message)
-            .with_help(format!("give the run at least {needed} requests or lower the depth"))
+            .with_help(format!("{MORE_REQUESTS} {needed} requests or lower the depth"))
     })
 }
 
@@ -75,7 +75,7 @@ fn warning(of: &str, count: u64, all: u64) -> Option<Warning> {
     // The last percentile needs the most requests, so its number serves the others too.
     // `u64::MAX` stands for the whole, which has no share.
     let in_all = last.1 as f64 * if all == u64::MAX { 1.0 } else { all as f64 / count as f64 };
-    let help = format!("give the run at least {:.0} requests", in_all.ceil());
+    let help = format!("{MORE_REQUESTS} {:.0} requests", in_all.ceil());
     Some(Warning::new(WarningKind::FewRequests, message).with_help(help))
 }
 

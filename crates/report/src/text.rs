@@ -345,6 +345,10 @@ fn flash(text: &mut String, r: &RunResult) {
 
 fn energy(text: &mut String, r: &RunResult) {
     let Some(e) = energy_used(r) else { return };
+    // Above the table: seconds of sleep at the end decide the mean power and the energy per request.
+    if let Some(whole) = settling(r) {
+        line(text, format_args!("\n{whole}"));
+    }
     let mut table = table(&["Drive energy", "joules", "share", "mean power"]);
     for (name, value) in parts(&e) {
         let power = mean_power(r, value).map_or("-".into(), watts);
@@ -358,9 +362,6 @@ fn energy(text: &mut String, r: &RunResult) {
     let product = r.energy_delay_joule_seconds;
     let product = product.map(|p| format!(", energy x delay {}", joule_seconds(p)));
     line(text, format_args!("{each}{}{}", above_idle(&e), product.unwrap_or_default()));
-    if let Some(whole) = settling(r) {
-        line(text, format_args!("{whole}"));
-    }
 }
 
 /// The energy of a run, if there is any: a device that is only a delay has no energy model, and a
@@ -395,11 +396,17 @@ pub(crate) fn above_idle(e: &Energy) -> String {
 pub(crate) fn settling(r: &RunResult) -> Option<String> {
     let whole = r.energy_seconds.filter(|whole| *whole > 1.01 * r.simulated_seconds)?;
     if r.requests == 0 {
-        return Some(format!("of {}: the whole run, because nothing was recorded", seconds(whole)));
+        let whole = seconds(whole);
+        return Some(format!(
+            "The energy covers {whole}: the whole run, because nothing was recorded."
+        ));
     }
     let more = seconds(whole - r.simulated_seconds);
     // It need not be busy all the time: a page cache of the host writes back after seconds of sleep.
-    Some(format!("of {}: all work was finished {more} after the last completion", seconds(whole)))
+    let whole = seconds(whole);
+    Some(format!(
+        "The energy covers {whole}: all work was finished {more} after the last completion."
+    ))
 }
 
 /// The rows of the energy table: the whole, then its parts.

@@ -79,7 +79,15 @@ impl Course {
     /// The interval of a write amplification of `estimate`; pages have `page_bytes`.
     pub(crate) fn write_amplification(&self, estimate: f64, page_bytes: f64) -> Option<Interval> {
         let bytes = |point: &Point| point.programmed as f64 * page_bytes;
-        interval(estimate, self.since_full(), bytes, |point| point.written_bytes as f64)
+        let points = self.since_full();
+        // Batches without writes are all alike. Two writes and an erase of a long trace of reads had
+        // an interval of no width.
+        let written =
+            points.windows(2).filter(|pair| pair[0].written_bytes < pair[1].written_bytes);
+        if written.take(BATCHES_LEAST).count() < BATCHES_LEAST {
+            return None;
+        }
+        interval(estimate, points, bytes, |point| point.written_bytes as f64)
     }
 
     /// The interval of `estimate`, the CPU time of the host for each request in ns.

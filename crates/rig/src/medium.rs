@@ -2,7 +2,7 @@
 //! hold no data or lay in the buffer. Also those that the page cache of a simulated host carried.
 
 use ssdyno_block::units::Bytes;
-use ssdyno_device::{BurstCredits, DeviceReport, FlashReport, PagesRead};
+use ssdyno_device::{BurstCredits, DeviceReport, FlashWork, PagesRead};
 use ssdyno_engine::PlaneUse;
 use ssdyno_figures::{
     CacheResult, Warning, WarningKind, bytes_per_second, rate, seconds, significant,
@@ -82,13 +82,13 @@ pub(crate) fn warnings(
         return Vec::from_iter(found);
     }
     let read = flashes().map(|(before, now)| now.pages_read - before.pages_read);
-    let grown = |count: fn(&PlaneUse) -> u64| -> u64 {
-        let planes = |(before, now): (&FlashReport, &FlashReport)| {
-            let sum = |flash: &FlashReport| flash.planes.iter().map(count).sum::<u64>();
-            sum(now).saturating_sub(sum(before))
-        };
-        flashes().map(planes).sum()
-    };
+    let read: PagesRead = read.fold(PagesRead::default(), |sum, one| sum + one);
+    // Phase-change memory is written in place. It has no programs to count and no blocks to erase.
+    if flashes().any(|(_, now)| now.work.is_none()) {
+        return Vec::from_iter(unread(read));
+    }
+    let erases = |report: &DeviceReport| work(report).map(|(work, _)| work.erases).sum::<u64>();
+    let erased = erases(now).saturating_sub(erases(before));
     let programmed_bytes = programmed_bytes(before, now);
     let [was, is, full] = [
         pages(before, |plane| plane.valid),
@@ -102,27 +102,24 @@ pub(crate) fn warnings(
             let dirtied_bytes = programmed_bytes + left;
             buffered(buffer_bytes, dirtied_bytes, &written)
         })
-        .or_else(|| fresh(programmed_bytes, grown(|plane| plane.erases)))
+        .or_else(|| fresh(programmed_bytes, erased))
         .or_else(|| filling_drive([was, is, full]))
         .or_else(|| filling_buffer(buffer_bytes, &written));
-    writes
-        .into_iter()
-        .chain(unread(read.fold(PagesRead::default(), |sum, one| sum + one)))
-        .collect()
+    writes.into_iter().chain(unread(read)).collect()
 }
 
 /// Bytes of the pages that all flash programmed for the host from `before` to `now`.
 pub(crate) fn programmed_bytes(before: &DeviceReport, now: &DeviceReport) -> u64 {
     let bytes = |report: &DeviceReport| -> u64 {
-        let flash = report.units().iter().filter_map(|unit| unit.flash.as_ref());
-        flash
-            .map(|flash| {
-                let pages = flash.planes.iter().map(|plane| plane.host_pages).sum::<u64>();
-                pages * u64::from(flash.page_bytes)
-            })
-            .sum()
+        work(report).map(|(work, page_bytes)| work.host_pages * page_bytes).sum()
     };
     bytes(now).saturating_sub(bytes(before))
+}
+
+/// The work of all flash of a device so far, with the bytes of a page.
+fn work(report: &DeviceReport) -> impl Iterator<Item = (FlashWork, u64)> {
+    let flash = report.units().iter().filter_map(|unit| unit.flash.as_ref());
+    flash.filter_map(|flash| Some((flash.work?, u64::from(flash.page_bytes))))
 }
 
 /// The sum over all planes of all flash of a device.
@@ -314,7 +311,11 @@ fn absorbed(buffer_bytes: u64, written: Written) -> Option<Warning> {
 /// Warns if all `dirtied_bytes` that a run made dirty fit into the write buffer, so that no write waited for the medium.
 fn buffered(buffer_bytes: u64, dirtied_bytes: u64, written: &Written) -> Option<Warning> {
     let written_bytes = written.all_bytes;
-    if written_bytes == 0 || dirtied_bytes > buffer_bytes || written.is_flushed() {
+    if buffer_bytes == 0
+        || written_bytes == 0
+        || dirtied_bytes > buffer_bytes
+        || written.is_flushed()
+    {
         return None;
     }
     let message = format!(
@@ -346,7 +347,7 @@ mod tests {
         assert_eq!(told(4096, 8192, 1024), None);
         // Reads alone, and a device without a buffer.
         assert_eq!(told(4096, 0, 0), None);
-        assert_eq!(told(0, 4096, 4096), None);
+        assert_eq!((told(0, 4096, 4096), told(0, 0, 4096)), (None, None));
     }
 
     /// A write and a flush, again and again, never fill a buffer; one flush at the end hides a full one.

@@ -186,7 +186,7 @@ impl Parts<'_> {
         self.describe_time_limit(&mut result);
         faults::blame(&mut result);
         let ramp_up = self.run.source.ramp_up_key();
-        result.warnings.iter_mut().for_each(|warning| warning.name_ramp_up(ramp_up));
+        result.warnings.iter_mut().for_each(|warning| warning.fit_help(ramp_up));
         if self.window_known {
             let said = (self.before, &after.device);
             expected::fill(&mut result, self.run, said, self.target.device().capacity_bytes());
@@ -454,10 +454,13 @@ impl Parts<'_> {
     fn describe_drift(&self, result: &mut RunResult, after: &After) {
         let capacity_bytes = self.target.device().capacity_bytes();
         let written = self.ended.written_bytes;
-        let unsettled =
-            self.run.device.ssd().zip(after.device.flash()).and_then(|(device, now)| {
-                settling::unsettled(device, &self.run.source, capacity_bytes, (now, written))
-            });
+        let writes = result.requests_by_op.write as f64;
+        // Four writes in a trace of 24 783 requests move no figure but their own.
+        let matters = writes >= settling::WRITES_LEAST * result.requests as f64;
+        let ssd = self.run.device.ssd().filter(|_| matters);
+        let unsettled = ssd.zip(after.device.flash()).and_then(|(device, now)| {
+            settling::unsettled(device, &self.run.source, capacity_bytes, (now, written))
+        });
         let issued = self.ended.issued;
         if let Some(unsettled) = unsettled {
             // Until garbage collection has settled, a shorter ramp-up or a longer run only moves the warning: one remedy for all.
@@ -471,12 +474,14 @@ impl Parts<'_> {
             // Where the erases tell how much longer a run must be, a number helps more than `N`.
             let remedy = unsettled.map(|unsettled| unsettled.remedy(issued));
             let remedy = remedy.unwrap_or_else(|| drift.remedy.to_owned());
+            let message = drift.message;
             // One warning says that the figures are those of no steady state: a second one with other numbers
             // would only raise the question which of them counts.
             match result.warns_of_unsteadiness() {
-                true => result.notes.push(format!("{}: {remedy}", drift.message)),
+                true if self.run.source.ramp_up_key().is_none() => result.notes.push(message),
+                true => result.notes.push(format!("{message}: {remedy}")),
                 false => {
-                    let warning = Warning::new(drift.kind, drift.message);
+                    let warning = Warning::new(drift.kind, message);
                     result.warnings.push(warning.with_help(remedy));
                 }
             }

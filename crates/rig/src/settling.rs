@@ -18,6 +18,9 @@ pub(crate) const TURNS_LEAST: f64 = 2.0;
 /// The same of FIFO cleaning, with which write amplification swings by 6 % until then.
 const TURNS_LEAST_FIFO: f64 = 5.0;
 
+/// The least share of the requests that writes have in a load for which garbage collection matters.
+pub(crate) const WRITES_LEAST: f64 = 0.01;
+
 /// Garbage collection that has not settled.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Unsettled {

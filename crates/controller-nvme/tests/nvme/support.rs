@@ -101,6 +101,7 @@ impl Device for FixedTime {
             victims: None,
             pools: Vec::new(),
             planes: Vec::new(),
+            work: None,
             pages_read: PagesRead::default(),
             map_ram_bytes: 0,
             health: Health { read_only: false, bad_blocks: 0, erases_min: 0, erases_max: 300 },

@@ -67,7 +67,17 @@ impl RingPort {
         let answers = Vec::with_capacity(256);
         let (again, last, asked) = (false, Time::ZERO, false);
         let actions = DriverActions::default();
-        Ok(RingPort { driver, epoch, again, last, worked: epoch, asked, answers, silent: 0, actions })
+        Ok(RingPort {
+            driver,
+            epoch,
+            again,
+            last,
+            worked: epoch,
+            asked,
+            answers,
+            silent: 0,
+            actions,
+        })
     }
 
     fn pci(&self) -> &SimulatedPci<RingCard> {

@@ -20,4 +20,5 @@ mod steady;
 mod thrashing;
 mod time_limits;
 mod victims;
+mod warnings;
 mod worked_device;

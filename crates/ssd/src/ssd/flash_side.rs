@@ -1,9 +1,10 @@
 //! Between the controller and the flash: operations out, completions in.
 
 use ssdyno_block::Time;
+use ssdyno_device::FlashWork;
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::{Activity, EventLog, FlashCause};
-use ssdyno_flash::{FlashArray, FlashEvent, FlashOp, Geometry, NO_OWNER, PlanePort};
+use ssdyno_flash::{FlashArray, FlashEvent, FlashOp, Geometry, NO_OWNER, OpKind, PlanePort};
 use ssdyno_ftl::{Ftl, FtlConfig, Placement, Plane, ReadOnly};
 
 use super::Ssd;
@@ -61,6 +62,9 @@ pub(super) struct FlashSide {
     turns: Option<Turns>,
     /// The FTL works while a die is quiet.
     background: bool,
+    /// What was queued so far. An FTL that merges logs has no planes to count by, and warnings that
+    /// compare programs with the size of the buffer need the count for every FTL.
+    pub(super) work: FlashWork,
     /// Only in tests.
     pub(super) contents: Contents,
 }
@@ -76,6 +80,7 @@ impl FlashSide {
             done: Vec::with_capacity(64),
             turns: (config.placement == Placement::LeastBusy).then(Turns::default),
             background: config.free_blocks_background > 0.0,
+            work: FlashWork::default(),
             contents: Contents::default(),
         }
     }
@@ -131,6 +136,7 @@ impl FlashSide {
         queue: &mut EventQueue<Event>,
         log: &mut EventLog,
     ) {
+        self.work.erases += ops.iter().filter(|op| op.kind == OpKind::Erase).count() as u64;
         let mut port = PlanePort { now, queue, log, done: &mut self.done };
         self.array.enqueue_all(ops, &mut port);
     }
@@ -148,6 +154,11 @@ impl FlashSide {
         // own, so that a moved page keeps the identity of the data it holds.
         if cfg!(debug_assertions) && op.cause == FlashCause::Host {
             self.array.tag_next(self.contents.tag());
+        }
+        match op.kind {
+            OpKind::Program => self.work.host_pages += u64::from(op.cause == FlashCause::Host),
+            OpKind::Erase => self.work.erases += 1,
+            OpKind::Read | OpKind::Copy => {}
         }
         let mut port = PlanePort { now, queue, log, done: &mut self.done };
         self.array.enqueue(op, owner, &mut port);

@@ -91,6 +91,7 @@ impl Device for Ssd {
             effective_utilisation: self.flash.ftl.effective_utilisation(),
             pools: self.flash.ftl.pools(),
             planes: self.flash.ftl.planes(),
+            work: Some(self.flash.work),
             victims: self.flash.ftl.victims(),
             pages_read: self.pages_read,
             map_ram_bytes: self.flash.ftl.map_ram_bytes(),

@@ -1,0 +1,88 @@
+//! Warnings of whole runs: each is absent where it would be wrong.
+
+use ssdyno_figures::{Keep, RunResult, WarningKind};
+use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_ssd::{Config, presets};
+
+fn measure(device: Config, load: &str) -> RunResult {
+    let run = SimRun {
+        target: "sim:test".into(),
+        device: device.into(),
+        workload: "test".into(),
+        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load).unwrap()),
+        seed: 1,
+        limits: RunLimits::default(),
+        keep: Keep::Summary,
+        interval: None,
+        why: false,
+    };
+    run.execute(&mut |_| KeepGoing::Continue).unwrap().result
+}
+
+/// A drive of 256 blocks of 64 pages with `ftl`. Config-a has no write buffer.
+fn small(preset: &str, ftl: &str) -> Config {
+    let mut device = Config::parse(presets::find(preset).unwrap().text).unwrap();
+    let flash = &mut device.flash;
+    (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (1, 1, 1);
+    (flash.planes_per_die, flash.blocks_per_plane) = (1, 256);
+    device.ftl.name = ftl.into();
+    device
+}
+
+/// Every FTL programs and erases. No device without a buffer says that its buffer never filled, and
+/// the interval of write amplification that such a warning takes away is there.
+#[test]
+fn a_device_without_a_buffer_has_no_warning_about_it() {
+    let load = "write_percent = 100\nblock_size = \"4KiB\"\ndepth = 8\nrequests = 20000";
+    for ftl in ["page", "dftl", "block", "bast", "fast"] {
+        let result = measure(small("config-a", ftl), load);
+        let told = result.warnings.iter().find(|it| it.kind == WarningKind::NotExhausted);
+        assert_eq!(told, None, "{ftl}");
+        assert!(result.flash_operations.unwrap().erases > 1000, "{ftl}");
+        let interval = result.confidence.unwrap().write_amplification;
+        assert!(interval.is_some(), "{ftl}");
+    }
+}
+
+/// The warnings of free blocks and of a buffer that never filled appear for every FTL.
+#[test]
+fn free_blocks_and_buffers_are_told_whatever_the_ftl() {
+    let load = |requests: u32| {
+        format!("write_percent = 100\nblock_size = \"4KiB\"\ndepth = 8\nrequests = {requests}")
+    };
+    for ftl in ["page", "fast", "bast"] {
+        let told = |result: RunResult| {
+            let warning =
+                result.warnings.into_iter().find(|it| it.kind == WarningKind::NotExhausted);
+            warning.map(|it| it.message).unwrap_or_default()
+        };
+        let mut empty = small("config-a", ftl);
+        empty.precondition.share = 0.0;
+        let message = told(measure(empty, &load(100)));
+        assert!(message.starts_with("no block was erased: all 400KiB"), "{ftl}: {message}");
+        let mut buffered = small("config-a", ftl);
+        buffered.buffer.policy = ssdyno_ftl::buffer::BufferPolicy::Fifo;
+        buffered.buffer.size = ssdyno_block::units::Bytes(4 << 20);
+        let message = told(measure(buffered.clone(), &load(500)));
+        assert!(message.starts_with("the write buffer never filled: it holds 4MiB"), "{message}");
+        let message = told(measure(buffered, &load(60_000)));
+        assert_eq!(message, "", "{ftl}");
+    }
+}
+
+/// Four writes among thousands of reads change no figure of the reads: collection that has not
+/// settled is no reason to doubt them, and an erase or two give write amplification no interval.
+#[test]
+fn a_few_writes_do_not_put_reads_in_doubt() {
+    let load = "read_percent = 99.98\nwrite_percent = 0.02\nblock_size = \"4KiB\"\ndepth = 4\n\
+                requests = 20000\naddress = { pattern = \"zipf\" }";
+    let mut device = small("config-a", "page");
+    device.flash.blocks_per_plane = 1024;
+    let result = measure(device.clone(), load);
+    assert!((1..20).contains(&result.requests_by_op.write), "{:?}", result.requests_by_op);
+    assert!(!result.warns_of(WarningKind::Unsettled), "{:?}", result.warnings);
+    let interval = result.confidence.unwrap().write_amplification;
+    assert!(interval.is_none() || result.requests_by_op.write >= 8, "{interval:?}");
+    let many = load.replace("99.98", "50").replace("0.02", "50");
+    assert!(measure(device, &many).warns_of(WarningKind::Unsettled));
+}
