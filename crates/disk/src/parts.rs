@@ -15,6 +15,7 @@ const ARM: u16 = 1;
 const CHANNEL: u16 = 2;
 const ELECTRONICS: u16 = 3;
 const BUS: u16 = 4;
+const MECHANISM: u16 = 5;
 
 const STANDBY: u8 = 0;
 const SPIN_UP: u8 = 1;
@@ -60,6 +61,9 @@ impl Parts {
         self.busy(ARM, 0, from, access.arrived);
         let activity = if write { WRITE } else { READ };
         self.busy(CHANNEL, activity, access.from, access.end);
+        // Arm and channel alone do not show that a disk is at its limit: for a half of the time it may
+        // wait for a sector to come round.
+        self.busy(MECHANISM, 0, from, access.end);
     }
 
     /// The data read ahead since the last call.
@@ -78,6 +82,8 @@ impl Parts {
                 .iter()
                 .map(|(name, watts)| ((*name).to_owned(), *watts))
                 .collect(),
+            // It turns, or it does not.
+            is_resource: name != "spindle",
         };
         let none = Watts(0.0);
         vec![
@@ -90,6 +96,7 @@ impl Parts {
             part("channel", none, &[("read", power.read), ("write", power.write)]),
             part("electronics", power.electronics, &[("command", power.command)]),
             part("bus", none, &[("transfer", none)]),
+            part("mechanism", none, &[("access", none)]),
         ]
     }
 }

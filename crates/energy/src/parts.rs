@@ -20,6 +20,9 @@ pub struct PartPower {
     /// Its activities and their powers, in the order of
     /// [`Activity::Declared`](ssdyno_engine::events::Activity::Declared).
     pub activities: Vec<(String, Watts)>,
+    /// It does one thing at a time, so that its busy share shows how near it is to its limit. False for a state
+    /// of the whole device, such as that of a spindle that turns, or of a controller with work inside.
+    pub is_resource: bool,
 }
 
 /// Most watts of a part.
@@ -225,7 +228,9 @@ impl PartsMeter {
                 row(name, time, cell.operations, watts);
             }
             row("idle", seconds - at_work, 0, part.idle.0);
-            busy.push(BusyPart { name: part.name.clone(), seconds: at_work });
+            if part.is_resource {
+                busy.push(BusyPart { name: part.name.clone(), seconds: at_work });
+            }
         }
         let total_joules = rows.iter().map(|row| row.joules).sum::<f64>();
         let idle_watts = self.parts.iter().map(|part| part.idle.0).sum::<f64>();

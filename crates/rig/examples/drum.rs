@@ -171,6 +171,7 @@ impl Device for Drum {
             name: name.to_owned(),
             idle,
             activities: activities.iter().map(|name| ((*name).to_owned(), heads)).collect(),
+            is_resource: true,
         };
         let facts = DeviceFacts {
             capacity_bytes: self.capacity_bytes(),

@@ -33,6 +33,7 @@ mod network_targets;
 mod overwriting;
 #[cfg(target_os = "linux")]
 mod page;
+mod parts;
 mod provenance;
 mod repeat;
 mod resume;

@@ -16,6 +16,7 @@ pub(crate) struct Addresses {
     pub(crate) widened: u64,
     pub(crate) wrapped: u64,
     pub(crate) beyond: u64,
+    pub(crate) beyond_slot: u64,
 }
 
 impl Addresses {
@@ -24,7 +25,8 @@ impl Addresses {
         beyond_end: BeyondEnd,
         slot_bytes: Option<u64>,
     ) -> Addresses {
-        Addresses { device, beyond_end, slot_bytes, widened: 0, wrapped: 0, beyond: 0 }
+        let (widened, wrapped, beyond, beyond_slot) = (0, 0, 0, 0);
+        Addresses { device, beyond_end, slot_bytes, widened, wrapped, beyond, beyond_slot }
     }
 
     /// Bytes of the target in whole sectors.
@@ -99,7 +101,7 @@ impl Addresses {
             return Ok(Some(at.unwrap_or(u64::MAX)));
         }
         if self.beyond_end == BeyondEnd::Skip {
-            self.beyond += 1;
+            self.beyond_slot += 1;
             return Ok(None);
         }
         let what = format!(

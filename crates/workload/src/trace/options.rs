@@ -59,7 +59,7 @@ pub enum BeyondEnd {
     #[default]
     Fail,
     /// Addresses are taken modulo the target's size; a request across the end is split. A request longer than the
-    /// target is an error.
+    /// target is an error, and so is one that ends beyond the slot of its device.
     Wrap,
     /// The request is left out, and counted in the notes.
     Skip,

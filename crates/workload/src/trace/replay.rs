@@ -160,6 +160,10 @@ impl Replay {
             let who = counted(self.addresses.beyond, "request lies", "requests lie");
             found.push(format!("{who} beyond the target's end"));
         }
+        if self.addresses.beyond_slot > 0 {
+            let who = counted(self.addresses.beyond_slot, "request lies", "requests lie");
+            found.push(format!("{who} beyond the slot of its device"));
+        }
         let mut what = format!("the trace has no request to replay (read as {})", self.format);
         if !found.is_empty() {
             what = format!("{what}: {}", found.join("; "));
@@ -254,7 +258,7 @@ impl Workload for Replay {
         notes.extend(self.input.notes().into_iter().map(str::to_owned));
         notes.extend(self.clock.note().filter(|_| !self.input.untimed()));
         self.sink.notes(self.input.unit(), &mut notes);
-        let Addresses { widened, wrapped, beyond, .. } = self.addresses;
+        let Addresses { widened, wrapped, beyond, beyond_slot, .. } = self.addresses;
         let (late, split) = (self.clock.late, self.split);
         for (count, one, many) in [
             (
@@ -281,6 +285,11 @@ impl Workload for Replay {
                 beyond,
                 "request was left out: it ends beyond the target's end",
                 "requests were left out: they end beyond the target's end",
+            ),
+            (
+                beyond_slot,
+                "request was left out: it ends beyond the slot of its device",
+                "requests were left out: they end beyond the slots of their devices",
             ),
         ] {
             if count > 0 {

@@ -75,8 +75,8 @@ struct Command {
 pub(super) struct Controller {
     table: ControllerTable,
     link: HostLink,
-    /// When each core is free.
-    cores: BinaryHeap<Reverse<Time>>,
+    /// When each core is free, and its number.
+    cores: BinaryHeap<Reverse<(Time, u16)>>,
     queue: EventQueue<Event>,
     commands: SlotTable<Command>,
     inside: u32,
@@ -135,7 +135,7 @@ impl Controller {
         let geometry = (stripe, striping.capacity_bytes);
         Ok(Controller {
             link,
-            cores: (0..table.cores).map(|_| Reverse(Time::ZERO)).collect(),
+            cores: (0..table.cores).map(|core| Reverse((Time::ZERO, core as u16))).collect(),
             queue: EventQueue::new(),
             commands: SlotTable::default(),
             inside: 0,
@@ -166,10 +166,11 @@ impl Controller {
         self.inside += 1;
         self.note_work();
         let arrived = self.link.command(self.now);
-        let free = self.cores.pop().map_or(arrived, |Reverse(free)| free);
+        let (free, core) = self.cores.pop().map_or((arrived, 0), |Reverse(next)| next);
         let accepted = arrived.max(free);
         let executed = accepted + self.table.latency.0;
-        self.cores.push(Reverse(executed));
+        self.cores.push(Reverse((executed, core)));
+        self.parts.execute(core, self.link.ways(), accepted, executed);
         let status = Status::Ok;
         let command = Command { token, request, accepted, status, left: 0, lock: None };
         let slot = self.commands.insert(command);

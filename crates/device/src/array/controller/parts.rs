@@ -33,6 +33,11 @@ impl Parts {
         self.busy_since = if goes_on { self.busy_since.or(Some(now)) } else { None };
     }
 
+    /// Core `core` executes a command. The cores stand behind the `ways` of the link.
+    pub(super) fn execute(&mut self, core: u16, ways: u32, from: Time, to: Time) {
+        self.busy(LINK + ways as u16 + core, from, to);
+    }
+
     /// Data cross the link; `way` is 1 for the second of its ways.
     pub(super) fn transfer(&mut self, way: u16, from: Time, to: Time) {
         self.busy(LINK + way, from, to);
@@ -51,11 +56,15 @@ pub(super) fn powers(table: &ControllerTable, ways: u32) -> Vec<PartPower> {
         name: name.to_owned(),
         idle,
         activities: vec![(activity.to_owned(), active)],
+        // The controller is active while anything is inside, for which a core may have done little.
+        is_resource: name != "controller",
     };
     let none = Watts(0.0);
     let mut parts = vec![part("controller", "work", table.idle_power, table.active_power())];
     let names: &[&str] = if ways > 1 { &["link_to_device", "link_to_host"] } else { &["link"] };
     parts.extend(names.iter().map(|name| part(name, "transfer", none, none)));
+    parts
+        .extend((0..table.cores).map(|core| part(&format!("core[{core}]"), "execute", none, none)));
     parts
 }
 
