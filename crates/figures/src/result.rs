@@ -84,7 +84,7 @@ pub struct RunResult {
     /// Intervals around the figures; `null` with too few requests for an interval.
     pub confidence: Option<Confidence>,
     /// Largest relative error of the percentiles: 0 if they come from a row of each request, 0.0039 if they come from
-    /// histograms (`keep`); `null` in results of older versions.
+    /// histograms (`keep`); `null` in results of older versions. Those of `device_latency_ns` always come from a histogram.
     #[serde(default)]
     pub percentile_error_max: Option<f64>,
     /// Reason why the run stopped: `done`, `requests`, `duration`, `precision`, `interrupted`, `memory`, `error`,

@@ -193,6 +193,10 @@ impl Asked<'_> {
             let low = bounds.next()?;
             let high = if high.is_some() { bounds.next()? } else { f64::INFINITY };
             let estimate = self.estimates()[at];
+            // The ends of a bin may lie outside everything that was measured. Equal latencies then
+            // have no interval of a bin's width, which would hide a difference of 0.5 %.
+            let low = low.max(self.latency.min);
+            let high = if high.is_finite() { high.min(self.latency.max) } else { high };
             // Rounded bounds may cross the estimate, which is exact or rounded otherwise.
             // An interval that does not contain its own figure would be read as an error of the
             // program. The difference is at most the width of a bin.
@@ -275,6 +279,25 @@ fn amounts_and_counts(parts: &[Part]) -> (Vec<f64>, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The smallest and the largest latency bound each interval, also where the bin is wider.
+    #[test]
+    fn an_interval_lies_between_the_least_and_the_largest_latency() {
+        let mut histogram = Histogram::default();
+        histogram.add_many(100_000, 1000);
+        let latency =
+            Latency { min: 100_000.0, max: 100_100.0, p50: 100_000.0, ..Latency::default() };
+        let asked =
+            Asked { parts: Vec::new(), unseen: 0.0, histogram: &histogram, latency, rows_of: None };
+        let ranks = [Some((480, Some(520))), None, None, None];
+        let bounds = ends_of_bins(Some(&ranks), &histogram);
+        assert!(bounds[0] < 100_000.0 && bounds[1] > 100_100.0, "{bounds:?}");
+        let p50 = asked.intervals(Some(&ranks), bounds).p50.unwrap();
+        assert_eq!((p50.low, p50.high), (100_000.0, 100_100.0));
+        let open = [Some((480, None)), None, None, None];
+        let bounds = ends_of_bins(Some(&open), &histogram);
+        assert_eq!(asked.intervals(Some(&open), bounds).p50.unwrap().high, f64::INFINITY);
+    }
 
     /// 1000 equal latencies: the interval of each percentile is the bin that contains them, 1 / 128 wide.
     #[test]

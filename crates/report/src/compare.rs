@@ -169,7 +169,7 @@ fn figure(
         FigureKind::Rate => (second, first),
         FigureKind::Latency | FigureKind::Cost => (first, second),
     };
-    let bounds = ratio_bounds(ratio, above, below, name.starts_with("latency_ns.p"));
+    let bounds = ratio_bounds(ratio, above, below);
     Some(judged(
         (name, kind),
         (first.0, second.0),
@@ -208,23 +208,15 @@ const UNKNOWN: (f64, f64) = (0.0, f64::INFINITY);
 /// about the fewest that our intervals are made with.
 const WIDER: f64 = 2.947 / 2.131;
 
-/// The possible error of a percentile that is the middle of a bin.
-const BIN: f64 = 0.004;
-
 /// Bounds of `above / below`; `None` where one of them has none. Where one reaches down to 0, or has
 /// no upper bound, the ratio is bounded on one side alone: it is 0 below, or infinite above.
-fn ratio_bounds(
-    ratio: f64,
-    above: Measured,
-    below: Measured,
-    is_percentile: bool,
-) -> Option<(f64, f64)> {
+///
+/// The interval of a percentile from a histogram reaches to the ends of its bins, so the error of the bin is in it.
+fn ratio_bounds(ratio: f64, above: Measured, below: Measured) -> Option<(f64, f64)> {
     // Distances to the bounds as logarithms: down and up.
     let sides = |(value, interval): Measured| {
         let Interval { low, high, .. } = interval?;
-        let least = if is_percentile { BIN } else { 0.0 };
-        let side = |distance: f64| WIDER * distance.max(least);
-        Some((side((value / low).ln()), side((high / value).ln())))
+        Some((WIDER * (value / low).ln(), WIDER * (high / value).ln()))
     };
     let ((above_down, above_up), (below_down, below_up)) = (sides(above)?, sides(below)?);
     let low = ratio * (-above_down.hypot(below_up)).exp();
@@ -426,6 +418,24 @@ mod tests {
         let unsure = compare(&open, &run(1_000.0, 0.02, 9_000.0));
         assert_eq!(find(&unsure, "latency_ns.p99").verdict, Verdict::CannotTell);
         assert_eq!(find(&compare(&open, &open), "latency_ns.p99").interval, None);
+    }
+
+    /// Percentiles that are known exactly: a difference of 0.3 % is one, without the width of a bin.
+    #[test]
+    fn exact_percentiles_are_compared_exactly() {
+        let at = |p50: f64| {
+            let mut run = run(1_000.0, 0.02, p50);
+            let exact =
+                Interval { estimate: p50, low: p50, high: p50, level: ssdyno_figures::LEVEL };
+            run.latency_ns.as_mut().unwrap().all.p50 = p50;
+            run.confidence.as_mut().unwrap().latency_ns.all.p50 = Some(exact);
+            run
+        };
+        let compared = compare(&at(1_000.0), &at(1_003.0));
+        let p50 = find(&compared, "latency_ns.p50");
+        assert_eq!(p50.verdict, Verdict::Worse, "{p50:?}");
+        assert_eq!(p50.text, "1.0030x ± 0.0000 slower");
+        assert_eq!(find(&compare(&at(1_000.0), &at(1_000.0)), "latency_ns.p50").text, "equal");
     }
 
     #[test]
