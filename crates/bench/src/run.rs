@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ssdyno_block::Time;
-use ssdyno_figures::{Keep, RunLimits, RunResult};
+use ssdyno_figures::{Keep, Provenance, RunLimits, RunResult};
 use ssdyno_record::Recording;
 use ssdyno_safety::Access;
 use ssdyno_workload::Source;
@@ -45,6 +45,8 @@ pub struct RowsPlace {
     pub directory: PathBuf,
     /// The spec of the run in the result, if it is made from these rows.
     pub spec: Option<serde_json::Value>,
+    /// The machine, the program and the target before the run, if they are recorded.
+    pub provenance: Option<Provenance>,
 }
 
 /// What a run gave.

@@ -8,6 +8,7 @@ use ssdyno_figures::{Configuration, Keep, MethodResult, RunResult, SCHEMA_VERSIO
 use ssdyno_record::{RowNames, RowsHead, Spool, Tape};
 
 use crate::plan::{JobPlan, LoadPlan};
+use crate::report;
 use crate::run::BenchRun;
 use crate::target::RealTarget;
 
@@ -43,10 +44,13 @@ pub(crate) fn begin(
             method: Some(method.clone()),
             configuration: Some(Configuration { workload_toml, ..Configuration::default() }),
             notes: target.notes.clone(),
-            warnings: target.warnings.clone(),
+            // A run that is killed has these warnings as well: reads of holes are as fast as before.
+            warnings: report::warnings(run, target),
             spec: place.spec.clone(),
+            provenance: place.provenance.clone(),
             ..RunResult::default()
         },
+        of_reads: target.no_media.clone(),
         names: names.clone(),
         interval_ns: run.interval.map(Time::as_ns),
         began_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),

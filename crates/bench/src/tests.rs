@@ -116,7 +116,7 @@ fn rows_in_a_file_are_those_of_the_run() {
         let mut run = run("null:", "depth = 6\nrequests = 300000\nramp_up = 1000\n");
         run.options.jobs = jobs;
         let place = directory.path().to_owned();
-        run.rows_in = Some(crate::RowsPlace { directory: place, spec: None });
+        run.rows_in = Some(crate::RowsPlace { directory: place, spec: None, provenance: None });
         let BenchMeasured { result, recording, .. } = measure(&run);
         assert!(directory.path().join("requests.rows").exists());
         assert!(!directory.path().join("requests.room").exists(), "figures need that room now");

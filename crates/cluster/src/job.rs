@@ -136,6 +136,13 @@ impl JobPlan {
         }
     }
 
+    /// Stores `provenance` beside the rows of a real target of this machine, for a run that is killed.
+    pub fn keep_provenance(&mut self, provenance: &Provenance) {
+        if let JobPlan::Here(prepared) = self {
+            prepared.keep_provenance(provenance);
+        }
+    }
+
     /// Starts it. A `reader` receives every event of a simulated device of this machine, and no other events.
     ///
     /// # Errors

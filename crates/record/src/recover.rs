@@ -187,6 +187,9 @@ fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResu
     let mut result =
         RunResult { partial: true, stopped_because: Some(StopReason::Killed), ..head.run };
     recording.fill(&mut result);
+    if result.requests_by_op.read > 0 {
+        result.warnings.extend(head.of_reads);
+    }
     result.wall_seconds = recording.end().as_s_f64();
     if result.latency_ns.is_some() && result.target != "null:" {
         // The samples of the machine were in memory only. Without a verdict the p99 of a busy machine would look as

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ssdyno_bench::{BenchError, RowsPlace};
 use ssdyno_block::counted;
 use ssdyno_engine::events::EventReader;
-use ssdyno_figures::{BrokenBound, FigureBound, RunResult, Supervisor};
+use ssdyno_figures::{BrokenBound, FigureBound, Provenance, RunResult, Supervisor};
 use ssdyno_record::Recording;
 use ssdyno_rig::RunError;
 
@@ -139,7 +139,17 @@ impl Prepared {
                 spec.real.method.get_or_insert_default();
             }
             let spec = serde_json::to_value(spec).ok();
-            real.run.rows_in = Some(RowsPlace { directory, spec });
+            real.run.rows_in = Some(RowsPlace { directory, spec, provenance: None });
+        }
+    }
+
+    /// Stores `provenance` beside the rows of a real run, for a result that is made from them after the
+    /// program was killed.
+    pub fn keep_provenance(&mut self, provenance: &Provenance) {
+        if let Target::Real(real) = &mut self.run
+            && let Some(place) = &mut real.run.rows_in
+        {
+            place.provenance = Some(provenance.clone());
         }
     }
 

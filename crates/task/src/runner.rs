@@ -167,11 +167,14 @@ impl PreparedTask {
     pub fn start(self) -> Result<TaskRunner, Failure> {
         let name = self.name;
         let (folder, carry_out) = match self.work {
-            Work::Run(plan, reader) => {
+            Work::Run(mut plan, reader) => {
                 let goal = plan.goal();
                 // The provenance is read before the start. Its reading looks at the target and the machine,
                 // and that must not fall into the measured time.
                 let provenance = self.program.map(|program| Box::new(plan.provenance(&program)));
+                if let Some(provenance) = &provenance {
+                    plan.keep_provenance(provenance);
+                }
                 let run = RunUnderWay { goal, job: Some(plan.start(reader)?), provenance };
                 return Ok(TaskRunner { name, work: Running::Run(run) });
             }

@@ -199,7 +199,10 @@ fn a_simulated_run_whose_rows_outgrow_memory_ends_in_order() {
 #[test]
 fn a_run_that_is_killed_leaves_its_rows() {
     let place = Place::new();
+    // The second half is a hole: what is known of the file before the run survives the run.
     place.write("file", vec![7u8; 1 << 20]);
+    let file = std::fs::File::options().write(true).open(place.path().join("file")).unwrap();
+    file.set_len(2 << 20).unwrap();
     let keep = ["--for", "60s", "--jobs", "2", "--set", "workload.depth=2"];
     let mut run = started(&place, &[&READ[..], &keep].concat(), "a");
     let directory = place.path().join("results/a");
@@ -219,7 +222,9 @@ fn a_run_that_is_killed_leaves_its_rows() {
     let requests = object["requests"].as_u64().unwrap();
     assert!(requests > 100 && object["simulated_seconds"].as_f64().unwrap() > 1.0, "{object}");
     assert!(object["notes"].to_string().contains("recovered from the rows"));
+    assert!(object["warnings"].to_string().contains("held no data before the run"), "{object}");
     assert_eq!(stored(&place, "a")["requests"], requests);
+    assert!(stored(&place, "a")["provenance"]["machine"].is_object());
     // It is repeated as another one is.
     let spec = &stored(&place, "a")["spec"];
     assert_eq!((&spec["for"], &spec["real"]["jobs"]), (&"60s".into(), &2.into()), "{spec}");

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use serde::{Deserialize, Serialize};
-use ssdyno_figures::RunResult;
+use ssdyno_figures::{RunResult, Warning};
 use zerocopy::IntoBytes;
 
 use super::names::RowNames;
@@ -37,6 +37,9 @@ pub struct Head {
     /// The known facts about the run before it begins: target, workload, seed, configuration,
     /// method.
     pub run: RunResult,
+    /// Warnings that matter if the run reads.
+    #[serde(default)]
+    pub of_reads: Vec<Warning>,
     /// The names of jobs and devices.
     pub names: RowNames,
     /// Length of the points of the series in ns, if that was chosen.
