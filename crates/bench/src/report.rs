@@ -162,8 +162,8 @@ impl Parts<'_> {
         self.describe(&mut result);
         self.fill_machine(&mut result);
         self.warn(&mut result);
-        let ramp_up = self.run.source.ramp_up_key();
-        result.warnings.iter_mut().for_each(|warning| warning.fit_help(ramp_up));
+        let (ramp_up, pauses) = (self.run.source.ramp_up_key(), self.run.source.pauses());
+        result.warnings.iter_mut().for_each(|warning| warning.fit_to(ramp_up, pauses));
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
         }

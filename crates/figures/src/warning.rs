@@ -94,7 +94,14 @@ impl Warning {
 
     /// Makes the help that of a load with the ramp-up `key`, whose name replaces `workload.ramp_up`. `None`: a trace, which
     /// has no ramp-up and no more requests than it has. Help that it cannot follow is removed.
-    pub fn fit_help(&mut self, key: Option<&str>) {
+    ///
+    /// Where the load `pauses` between its requests (`thinktime` in fio), an overload need not be the fault of the target.
+    pub fn fit_to(&mut self, key: Option<&str>, pauses: bool) {
+        if pauses && self.kind == WarningKind::Overloaded {
+            self.message.push_str(
+                "; the load pauses between its requests (`thinktime`), and this may be the limit instead of the target",
+            );
+        }
         const OF_GENERATORS: &str = "workload.ramp_up";
         if key.is_none() {
             self.help.take_if(|help| help.starts_with(MORE_REQUESTS));
@@ -148,10 +155,21 @@ mod tests {
     }
 
     #[test]
+    fn only_an_overload_may_come_from_pauses() {
+        let told = |kind| {
+            let mut warning = Warning::new(kind, "at the limit");
+            warning.fit_to(None, true);
+            warning.message
+        };
+        assert!(told(WarningKind::Overloaded).contains("`thinktime`"));
+        assert_eq!(told(WarningKind::WarmUp), "at the limit");
+    }
+
+    #[test]
     fn a_ramp_up_has_the_name_that_its_load_knows() {
         let named = |help: &str, key| {
             let mut warning = Warning::new(WarningKind::WarmUp, "").with_help(help);
-            warning.fit_help(key);
+            warning.fit_to(key, false);
             warning.help
         };
         let help = "leave it out with `--set workload.ramp_up=300`; see `docs`";

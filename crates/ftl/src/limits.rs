@@ -96,7 +96,7 @@ impl FtlConfig {
             if !(0.0..1.0).contains(&share) {
                 return Err(ConfigError::new(
                     format!("ftl.{key}"),
-                    format!("{share} is outside 0 to 1"),
+                    format!("{share} is not 0 or more and less than 1"),
                     "use a share of a plane's blocks, such as 0.05",
                 ));
             }

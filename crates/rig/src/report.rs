@@ -185,8 +185,8 @@ impl Parts<'_> {
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);
         faults::blame(&mut result);
-        let ramp_up = self.run.source.ramp_up_key();
-        result.warnings.iter_mut().for_each(|warning| warning.fit_help(ramp_up));
+        let (ramp_up, pauses) = (self.run.source.ramp_up_key(), self.run.source.pauses());
+        result.warnings.iter_mut().for_each(|warning| warning.fit_to(ramp_up, pauses));
         if self.window_known {
             let said = (self.before, &after.device);
             expected::fill(&mut result, self.run, said, self.target.device().capacity_bytes());

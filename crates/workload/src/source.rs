@@ -43,6 +43,11 @@ impl Source {
         }
     }
 
+    /// Whether the load pauses between its requests: a job of fio with a `thinktime`.
+    pub fn pauses(&self) -> bool {
+        matches!(self, Source::Jobs { jobs, .. } if jobs.iter().any(FioJob::pauses))
+    }
+
     /// Largest number of outstanding requests of a generator; `None` without a bound, and for traces and job files.
     pub fn outstanding_limit(&self) -> Option<u64> {
         match self {

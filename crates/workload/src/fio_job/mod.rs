@@ -124,6 +124,11 @@ impl FioJob {
         self.load.mix[1] + self.load.mix[2] > 0.0
     }
 
+    /// Whether the job pauses between its requests (`thinktime`).
+    pub fn pauses(&self) -> bool {
+        self.load.shape.think.is_some()
+    }
+
     /// Ends the job at most `time` after its start (and ramp-up); if its own `runtime` was longer, or if it had none, a
     /// note says so.
     pub fn end_after(&mut self, time: Time) {
