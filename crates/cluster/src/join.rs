@@ -1,10 +1,11 @@
 //! The measurements of the hosts, as one result.
 
-use ssdyno_block::{Op, Time};
+use ssdyno_block::units::Span;
+use ssdyno_block::{Op, Time, counted};
 use ssdyno_figures::{
     ByOp, Confidence, HostRun, Invariant, LoadWindow, OutsideWindow, RunResult, StopReason,
 };
-use ssdyno_record::{HostPart, Recording, Together};
+use ssdyno_record::{Apart, HostPart, Recording, Together};
 use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
 
 use crate::clocks::{ClockComparison, unix_less_monotonic_ns};
@@ -80,7 +81,7 @@ pub(crate) fn join(
     let parts: Vec<(Time, Recording)> = present.iter().map(after).zip(recordings).collect();
     let mut together = Together::new(&parts).map_err(|apart| {
         let name = |at: usize| present.get(at).map_or("?", |one| one.host.name.as_str());
-        not_at_once(name(apart.first), name(apart.last), apart.gap)
+        not_at_once(apart, name)
     })?;
     let mut result = base(&present);
     // Host n runs with the seed of the spec plus n. The seed of the first host would be wrong as
@@ -90,6 +91,10 @@ pub(crate) fn join(
     let results: Vec<(&str, &RunResult)> =
         present.iter().map(|one| (&*one.host.name, &one.result)).collect();
     whole::fill(&mut result, &results, &together.hosts);
+    let failed = present.iter().zip(&together.hosts).filter_map(|(one, part)| {
+        failed_outside(&one.host.name, part.errors_outside, part.unanswered_outside)
+    });
+    result.notes.extend(failed);
     result.window = Some(window(&present, &together, earliest));
     result.hosts = host_runs(&present, &mut together.hosts, earliest);
     // Lost hosts stay in the list of hosts. A reader of the result must see that a host is missing,
@@ -120,14 +125,39 @@ pub(crate) fn join(
 /// The reason why the run is not a success: a lost host comes before a host with a failure, and missing rows come last.
 fn first_failure(present: &[Present], absent: Vec<(HostIdentity, Failure)>) -> Option<Failure> {
     let lost = absent.into_iter().map(|(_, failure)| failure).next();
-    let of_hosts = || {
-        present.iter().find_map(|one| {
-            let failure = one.failure.clone()?;
-            Some(Failure { message: format!("{}: {}", one.host.name, failure.message), ..failure })
-        })
-    };
+    let failed = present.iter().filter_map(|one| Some((&*one.host.name, one.failure.as_ref()?)));
     let rows = || present.iter().find_map(|one| one.rows.clone()?.err());
-    lost.or_else(of_hosts).or_else(rows)
+    lost.or_else(|| of_all(&failed.collect::<Vec<_>>())).or_else(rows)
+}
+
+/// One failure of all hosts that failed, with their names.
+fn of_all(failed: &[(&str, &Failure)]) -> Option<Failure> {
+    // A thousand hosts that cannot reach one server have the same message. It stands once, and a line of messages stays
+    // readable.
+    const MESSAGES: usize = 4;
+    const NAMES: usize = 8;
+    let (_, first) = *failed.first()?;
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for &(name, failure) in failed {
+        match groups.iter_mut().find(|(message, _)| *message == failure.message) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((failure.message.as_str(), vec![name])),
+        }
+    }
+    let group = |(message, names): &(&str, Vec<&str>)| {
+        let shown = names[..names.len().min(NAMES)].join(", ");
+        match names.len().saturating_sub(NAMES) {
+            0 => format!("{shown}: {message}"),
+            more => format!("{shown} and {more} more: {message}"),
+        }
+    };
+    let mut message = groups.iter().take(MESSAGES).map(group).collect::<Vec<_>>().join("; ");
+    let others: usize = groups.iter().skip(MESSAGES).map(|(_, names)| names.len()).sum();
+    if others > 0 {
+        let others = counted(others as u64, "other host", "other hosts");
+        message.push_str(&format!("; {others} failed as well"));
+    }
+    Some(Failure { message, ..first.clone() })
 }
 
 /// A host of which nothing is known but why.
@@ -144,20 +174,45 @@ fn lost_host(host: &HostIdentity, failure: &Failure) -> HostRun {
     }
 }
 
-fn not_at_once(first: &str, last: &str, gap: Time) -> Failure {
-    let message = match gap {
-        Time::ZERO if first == last => {
-            format!("{last} recorded nothing: it ended during its ramp-up")
+/// A note about failed requests of a host outside the window: the host's own notes count them, the figures do not.
+fn failed_outside(name: &str, errors: u64, unanswered: u64) -> Option<String> {
+    if errors == 0 && unanswered == 0 {
+        return None;
+    }
+    Some(format!(
+        "no figure includes the requests of {name} outside the window, of which {errors} ended in an error \
+         and {unanswered} never completed"
+    ))
+}
+
+/// Why there is no figure of all hosts, which `name` names by their numbers.
+fn not_at_once<'a>(apart: Apart, name: impl Fn(usize) -> &'a str) -> Failure {
+    let run_longer = "run longer, or set a time instead of a number of requests".to_owned();
+    let (message, help) = match apart {
+        Apart::Empty { host } => {
+            let message = format!("{} recorded nothing: it ended during its ramp-up", name(host));
+            (message, "run longer, or shorten the ramp-up".to_owned())
         }
-        Time::ZERO => format!(
-            "{first} and {last} ran at the same time too briefly for a common \
-                               window"
-        ),
-        gap => format!(
-            "the hosts did not run at the same time: {last} began {gap} after {first} ended"
-        ),
+        Apart::NeverTogether { last, first, gap: Time::ZERO } if last == first => {
+            let message = format!("{} recorded for no time: there is no window", name(last));
+            (message, run_longer)
+        }
+        Apart::NeverTogether { last, first, gap } => {
+            let (last, first) = (name(last), name(first));
+            let message = format!(
+                "the hosts did not run at the same time: {last} began {gap} after {first} ended"
+            );
+            (message, format!("a sum over them would be meaningless; {run_longer}"))
+        }
+        Apart::Coarse { host, interval, common } => {
+            let host = name(host);
+            let message = format!(
+                "all hosts ran together for {common}, but a point of the series of {host} is {interval} \
+                 long: the figures cannot be cut to this window"
+            );
+            (message, format!("use `interval={}` or less, or {run_longer}", Span(common / 10)))
+        }
     };
-    let help = "a sum over them would be meaningless; run longer, or set a time instead of a number of requests";
     Failure::new(FailureKind::Failed, message).with_help(help)
 }
 
@@ -175,6 +230,10 @@ fn base(hosts: &[Present]) -> RunResult {
         let of = |one: &Invariant| Invariant { detail: named(host, &one.detail), ..one.clone() };
         host.result.invariants.iter().map(of)
     });
+    // Hosts simulate at the same time, so their speeds add up. A real target has none.
+    let speeds: Vec<f64> =
+        all().filter_map(|result| result.simulated_requests_per_wall_second).collect();
+    let speed = (!speeds.is_empty()).then(|| speeds.iter().sum());
     let partial = |result: &RunResult| result.partial;
     let reasons: Vec<Option<StopReason>> = all().map(|result| result.stopped_because).collect();
     RunResult {
@@ -191,6 +250,7 @@ fn base(hosts: &[Present]) -> RunResult {
         // The hosts run at the same time, so their wall times overlap. The longest one is the
         // wall time of the run; the sum would be wrong.
         wall_seconds: all().map(|result| result.wall_seconds).fold(0.0, f64::max),
+        simulated_requests_per_wall_second: speed,
         configuration: first.configuration,
         notes: notes.collect(),
         warnings: warnings.collect(),
@@ -206,6 +266,8 @@ fn window(hosts: &[Present], together: &Together, earliest: i128) -> LoadWindow 
         before_seconds: part.before.as_s_f64(),
         after_seconds: part.after.as_s_f64(),
         requests: part.requests_outside,
+        errors: part.errors_outside,
+        unanswered: part.unanswered_outside,
     });
     let is_real = hosts.iter().all(|host| host.result.window.is_some());
     // The wall clock of the controller is read now and not at the start: a clock that was set during the run
@@ -257,4 +319,56 @@ fn host_runs(present: &[Present], parts: &mut [HostPart], earliest: i128) -> Vec
         }
     };
     present.iter().zip(parts).map(run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_requests_outside_the_window_have_a_note() {
+        assert_eq!(failed_outside("a", 0, 0), None);
+        let note = failed_outside("a", 1, 2).unwrap();
+        assert!(note.ends_with("1 ended in an error and 2 never completed"), "{note}");
+    }
+
+    /// Each host that failed has its name in the message, and equal messages stand once.
+    #[test]
+    fn a_failure_names_all_hosts() {
+        let failure = |text: &str| Failure::new(FailureKind::Failed, text).with_help("help");
+        let (one, two) = (failure("1 request failed"), failure("2 requests failed"));
+        let told = of_all(&[("a", &one), ("b", &two), ("c", &one)]).unwrap();
+        assert_eq!(told.message, "a, c: 1 request failed; b: 2 requests failed");
+        assert_eq!(told.help.as_deref(), Some("help"));
+        assert_eq!(of_all(&[("a", &one)]).unwrap().message, "a: 1 request failed");
+        assert!(of_all(&[]).is_none());
+        let names: Vec<String> = (0..12).map(|at| format!("h{at}")).collect();
+        let many: Vec<(&str, &Failure)> = names.iter().map(|name| (&**name, &one)).collect();
+        let message = of_all(&many).unwrap().message;
+        assert!(message.ends_with("h7 and 4 more: 1 request failed"), "{message}");
+    }
+
+    /// The message names the host and the cause, and the help is one that helps.
+    #[test]
+    fn hosts_without_a_common_window_have_a_reason_and_a_remedy() {
+        let told = |apart| {
+            let failure = not_at_once(apart, |at| ["a", "b"][at]);
+            (failure.message, failure.help.unwrap_or_default())
+        };
+        let common = Time::from_ms(20);
+        let coarse = Apart::Coarse { host: 0, interval: Time::from_ms(64), common };
+        let (message, help) = told(coarse);
+        assert!(
+            message.contains("series of a is 64 ms long") && message.contains("20 ms"),
+            "{message}"
+        );
+        assert!(help.contains("`interval=2ms` or less"), "{help}");
+        let (message, help) = told(Apart::Empty { host: 1 });
+        assert!(message.contains("b recorded nothing") && help.contains("ramp-up"), "{message}");
+        let gap = Time::from_s(2);
+        let (message, _) = told(Apart::NeverTogether { last: 1, first: 0, gap });
+        assert!(message.contains("b began 2 s after a ended"), "{message}");
+        let none = Apart::NeverTogether { last: 1, first: 1, gap: Time::ZERO };
+        assert_eq!(told(none).0, "b recorded for no time: there is no window");
+    }
 }

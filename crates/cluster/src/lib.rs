@@ -35,6 +35,7 @@ mod load;
 mod member;
 mod metrics;
 mod plan;
+mod plan_rates;
 mod plan_result;
 mod plan_run;
 mod probes;
@@ -57,9 +58,8 @@ pub use hosts::HostAddress;
 pub use job::{HERE, Job, JobPlan};
 pub use load::{ClusterLoad, HostLoad, Hosts};
 pub use metrics::{MetricsCache, MetricsListener, OPEN_METRICS_TYPE, RunOutline, metrics_text};
-pub use plan::{
-    ClusterPlan, PlanClient, PlanFile, PlanStep, PlannedStep, RateArrivals, RateSweep, Rates,
-};
+pub use plan::{ClusterPlan, PlanClient, PlanFile, PlanStep, PlannedStep, RateArrivals};
+pub use plan_rates::{RateSweep, Rates};
 pub use plan_result::{PlanResult, StepFigures, StepResult};
 pub use plan_run::{PlanOutcome, PlanRun};
 pub use progress::{ClusterProgress, MetricsReading};

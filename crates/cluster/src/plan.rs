@@ -9,9 +9,14 @@ use ssdyno_session::{Document, Failure, Goal, RunSpec, nearest};
 
 use crate::hosts::HostAddress;
 use crate::load::{ClusterLoad, HostLoad};
+use crate::plan_rates::{RateSweep, Rates};
 
 /// Steps of a plan at most, with their rates and repetitions: more are a mistake.
 const STEPS_MAX: usize = 10_000;
+
+/// What the rates of a step may be.
+const RATES_SUCH_AS: &str =
+    "use a value such as 5000, [1000, 2000] or { from = 1000, to = 64000, points = 7 }";
 
 /// Rates of one sweep at most.
 const POINTS_MAX: u32 = 1_000;
@@ -86,30 +91,6 @@ pub struct PlanStep {
     pub change: Map<String, Value>,
 }
 
-/// Rates in requests per second.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Rates {
-    /// One rate.
-    One(f64),
-    /// Several rates, in this order.
-    Several(Vec<f64>),
-    /// A range of rates.
-    Sweep(RateSweep),
-}
-
-/// Rates with a constant ratio from each rate to the next.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RateSweep {
-    /// First rate, above 0.
-    pub from: f64,
-    /// Last rate; it may be below the first.
-    pub to: f64,
-    /// Number of rates, 2 to 1000.
-    pub points: u32,
-}
-
 /// A step that can be carried out.
 #[derive(Clone, Debug)]
 pub struct PlannedStep {
@@ -155,7 +136,7 @@ impl PlanFile {
     /// # Errors
     /// The file cannot be read, or the plan says what cannot be done; with the line of the key.
     pub fn read(path: &str) -> Result<PlanFile, Failure> {
-        let (text, plan) = Document::read::<ClusterPlan>(path)?;
+        let (text, plan) = Document::read::<ClusterPlan>(path).map_err(explained)?;
         PlanFile::of(plan, &text)
     }
 
@@ -164,7 +145,8 @@ impl PlanFile {
     /// # Errors
     /// It says what cannot be done; with the line of the key.
     pub fn parse(name: &str, text: &str) -> Result<PlanFile, Failure> {
-        let plan = Document::parse_edited(name, text, |text| toml::from_str(text))?;
+        let plan = Document::parse_edited(name, text, |text| toml::from_str(text));
+        let plan = plan.map_err(explained)?;
         PlanFile::of(plan, &Document::edited(name.to_owned(), text))
     }
 
@@ -183,6 +165,19 @@ impl PlanFile {
         let reader = Reader { plan: &plan, text };
         let (hosts, steps) = (reader.hosts()?, reader.steps()?);
         Ok(PlanFile { plan, hosts, steps })
+    }
+}
+
+/// A wrong value of a plan with a remedy of its own: `ssdyno explain` has the keys of a run, but not those of a plan.
+fn explained(failure: Failure) -> Failure {
+    if !failure.help.as_ref().is_some_and(|help| help.starts_with("`ssdyno explain ")) {
+        return failure;
+    }
+    match failure.key.as_ref().is_some_and(|key| key.contains("].rates")) {
+        true => failure.with_help(RATES_SUCH_AS),
+        false => {
+            failure.with_help("`ssdyno schema plan` has the keys and the types of their values")
+        }
     }
 }
 
@@ -361,11 +356,7 @@ impl Reader<'_> {
         let good = |rate: &f64| rate.is_finite() && *rate > 0.0;
         if rates.is_empty() || !rates.iter().all(good) {
             let message = "it needs one or more rates, each above 0".to_owned();
-            return self.refuse(
-                &key,
-                message,
-                "use a value such as 5000, [1000, 2000] or { from = 1000, to = 64000, points = 7 }",
-            );
+            return self.refuse(&key, message, RATES_SUCH_AS);
         }
         Ok(rates.into_iter().map(Some).collect())
     }

@@ -14,7 +14,8 @@ use crate::plan::{ClusterPlan, PlannedStep};
 pub struct PlanResult {
     /// The plan.
     pub plan: ClusterPlan,
-    /// Whether the run ended before all steps were run, or a step has an error or is partial.
+    /// Whether the run ended before all steps were run, or a step has no figures or is partial. Requests with errors do not
+    /// make a step partial.
     pub partial: bool,
     /// The steps in order, without steps that were not begun.
     pub steps: Vec<StepResult>,
@@ -52,6 +53,8 @@ pub struct StepFigures {
     pub requests: u64,
     /// Requests that ended in an error.
     pub errors: u64,
+    /// Requests that never completed. If there are some, latencies are lower bounds.
+    pub unanswered: u64,
     /// `requests` per second.
     pub iops: f64,
     /// Bytes read and written, per second.
@@ -78,6 +81,7 @@ impl StepFigures {
             partial: result.partial,
             requests: result.requests,
             errors: result.errors,
+            unanswered: result.unanswered,
             iops: result.iops,
             throughput_bytes_per_second: result.throughput_bytes_per_second,
             latency_ns: result.latency_ns.as_ref().map(|latency| latency.all),
@@ -104,6 +108,7 @@ impl StepResult {
                 partial: host.partial,
                 requests: host.requests,
                 errors: host.errors,
+                unanswered: host.unanswered,
                 iops: host.iops,
                 throughput_bytes_per_second: host.throughput_bytes_per_second,
                 latency_ns: host.latency_ns.as_ref().map(|latency| latency.all),
@@ -131,9 +136,17 @@ impl StepResult {
     }
 
     fn is_whole(&self) -> bool {
-        self.error.is_none() && self.figures.as_ref().is_some_and(|figures| !figures.partial)
+        // A step with errors that ran to its end was not cut short.
+        self.figures.as_ref().is_some_and(|figures| !figures.partial)
     }
 }
+
+/// A count of a step that has a column only if it is above zero in a step.
+type RareCount = (&'static str, fn(&StepFigures) -> u64);
+
+/// These counts, with their headings.
+const RARE: [RareCount; 2] =
+    [("errors", |figures| figures.errors), ("never completed", |figures| figures.unanswered)];
 
 /// Columns of the table of steps.
 const COLUMNS: [&str; 9] =
@@ -158,7 +171,11 @@ impl PlanResult {
 
     /// A row of text for each step, after that with the columns.
     pub fn table(&self) -> Vec<Vec<String>> {
-        let mut rows = vec![COLUMNS.map(str::to_owned).to_vec()];
+        let all = || self.steps.iter().filter_map(|step| step.figures.as_ref());
+        let rare: Vec<RareCount> =
+            RARE.into_iter().filter(|(_, count)| all().any(|figures| count(figures) > 0)).collect();
+        let headings = COLUMNS.into_iter().chain(rare.iter().map(|(heading, _)| *heading));
+        let mut rows = vec![headings.map(str::to_owned).collect::<Vec<_>>()];
         rows.extend(self.steps.iter().map(|step| {
             let asked = step.rate.map_or_else(|| "-".to_owned(), rate);
             let clients = step.clients.len().to_string();
@@ -169,11 +186,15 @@ impl PlanResult {
                     let mark = if figures.partial { " (partial)" } else { "" };
                     row.push(rate(figures.iops) + mark);
                     row.push(bytes_per_second(figures.throughput_bytes_per_second));
-                    let of = figures.latency_ns.map(|one| [one.p50, one.p99, one.max]);
-                    row.extend(of.map_or(["-"; 3].map(str::to_owned), |of| of.map(nanoseconds)));
+                    let of = figures.latency_ns.as_ref().map(latencies);
+                    row.extend(of.unwrap_or_else(|| ["-"; 3].map(str::to_owned)));
                 }
                 None => row.extend(["failed", "-", "-", "-", "-"].map(str::to_owned)),
             }
+            let count = |(_, count): &RareCount| {
+                step.figures.as_ref().map_or_else(|| "-".to_owned(), |of| count(of).to_string())
+            };
+            row.extend(rare.iter().map(count));
             row
         }));
         rows
@@ -189,10 +210,10 @@ impl PlanResult {
     }
 
     /// A line for each step (`host` is `all`) and for each client of it, for other programs: rates by second, times in
-    /// nanoseconds. Unknown values are empty.
+    /// nanoseconds. Unknown values are empty. Latencies are lower bounds where `unanswered` is above 0.
     pub fn csv(&self) -> String {
-        let mut text = "step,name,repetition,host,rate,partial,requests,errors,iops,throughput_bytes_per_second,\
-                        latency_ns_mean,latency_ns_p50,latency_ns_p95,latency_ns_p99,latency_ns_p99_9,latency_ns_max\n"
+        let mut text = "step,name,repetition,host,rate,partial,requests,errors,unanswered,iops,\
+                        throughput_bytes_per_second,latency_ns_mean,latency_ns_p50,latency_ns_p95,latency_ns_p99,latency_ns_p99_9,latency_ns_max\n"
             .to_owned();
         for step in &self.steps {
             let rate = step.rate.map(|rate| rate.to_string()).unwrap_or_default();
@@ -203,9 +224,9 @@ impl PlanResult {
                     csv_cell(name),
                     csv_cell(host)
                 ));
-                // Ten empty columns keep the line as long as the header. A CSV reader would otherwise shift
+                // Eleven empty columns keep the line as long as the header. A CSV reader would otherwise shift
                 // the columns of a failed step or refuse the file.
-                text.push_str(&figures.map_or_else(|| ",".repeat(10), columns));
+                text.push_str(&figures.map_or_else(|| ",".repeat(11), columns));
                 text.push('\n');
             };
             line("all", &rate, step.figures.as_ref());
@@ -294,10 +315,19 @@ fn latency_plot(steps: &[(f64, &StepFigures)]) -> String {
     plot.finish()
 }
 
+/// Median, p99 and maximum as text, with `≥` for lower bounds.
+fn latencies(of: &Latency) -> [String; 3] {
+    let most = of.at_most.unwrap_or_default();
+    [(of.p50, most.p50), (of.p99, most.p99), (of.max, None)].map(|(value, at_most)| {
+        let is_bound = of.at_most.is_some() && at_most != Some(value);
+        format!("{}{}", if is_bound { "≥ " } else { "" }, nanoseconds(value))
+    })
+}
+
 /// The columns of a line of CSV from `partial` on.
 fn columns(figures: &StepFigures) -> String {
-    let StepFigures { partial, requests, errors, iops, throughput_bytes_per_second, latency_ns } =
-        figures;
+    let StepFigures { partial, requests, errors, unanswered, iops, latency_ns, .. } = figures;
+    let throughput = figures.throughput_bytes_per_second;
     let latency = latency_ns.map_or_else(
         || ",".repeat(5),
         |one| {
@@ -305,5 +335,65 @@ fn columns(figures: &StepFigures) -> String {
             all.map(|ns| ns.to_string()).join(",")
         },
     );
-    format!("{partial},{requests},{errors},{iops},{throughput_bytes_per_second},{latency}")
+    format!("{partial},{requests},{errors},{unanswered},{iops},{throughput},{latency}")
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::LatencyAtMost;
+    use ssdyno_session::FailureKind;
+
+    use super::*;
+    use crate::plan::PlanFile;
+
+    fn step(number: usize, unanswered: u64) -> StepResult {
+        let at_most = LatencyAtMost { p50: Some(1e3), ..LatencyAtMost::default() };
+        let latency = Latency {
+            p50: 1e3,
+            p99: 2e6,
+            max: 3e6,
+            at_most: (unanswered > 0).then_some(at_most),
+            ..Latency::default()
+        };
+        let failure = Failure::new(FailureKind::Failed, "a: 1 request ended in an error");
+        StepResult {
+            number,
+            name: "s".to_owned(),
+            repetition: 1,
+            clients: vec!["a".to_owned()],
+            rate: None,
+            directory: None,
+            figures: Some(StepFigures {
+                partial: false,
+                requests: 9,
+                errors: unanswered,
+                unanswered,
+                iops: 1.0,
+                throughput_bytes_per_second: 1.0,
+                latency_ns: Some(latency),
+            }),
+            hosts: Vec::new(),
+            error: (unanswered > 0).then(|| failure.body()),
+        }
+    }
+
+    /// A step with a request that never completed ran to its end: the plan is whole, and the table shows lower bounds.
+    #[test]
+    fn a_step_with_errors_was_not_cut_short() {
+        let plan =
+            PlanFile::parse("p.toml", "[[clients]]\nname = \"a\"\nhost = \"h:1\"\n").unwrap().plan;
+        let result = PlanResult::new(plan.clone(), 2, vec![step(1, 0), step(2, 1)]);
+        assert!(!result.partial && result.complaints().len() == 1);
+        let rows = result.table();
+        assert_eq!(rows[0][COLUMNS.len()..], ["errors", "never completed"]);
+        assert_eq!(rows[1][6..], ["1.000 µs", "2.000 ms", "3.000 ms", "0", "0"]);
+        assert_eq!(rows[2][6..], ["1.000 µs", "≥ 2.000 ms", "≥ 3.000 ms", "1", "1"]);
+        let csv = result.csv();
+        let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{csv}");
+        let column = lines[0].iter().position(|name| *name == "unanswered").unwrap();
+        assert_eq!((lines[1][column], lines[2][column]), ("0", "1"));
+        let result = PlanResult::new(plan, 1, vec![step(1, 0)]);
+        assert_eq!(result.table()[0].len(), COLUMNS.len(), "no column of zeros");
+    }
 }

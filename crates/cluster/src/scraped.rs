@@ -1,6 +1,6 @@
 //! Metrics of other programs, read over HTTP while a run goes on: the exporter of the target's server, say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,9 +109,7 @@ fn points_of(text: &[u8]) -> Result<Vec<MetricPoint>, String> {
 impl MetricsSource {
     fn keeps(&self, point: &MetricPoint) -> bool {
         let named = |prefix: &String| point.name.starts_with(prefix.as_str());
-        // JSON has neither infinity nor NaN. Exporters use both (a bucket `+Inf`, a sensor without a value),
-        // and one of them would make `result.json` unreadable.
-        point.value.is_finite() && (self.prefixes.is_empty() || self.prefixes.iter().any(named))
+        self.prefixes.is_empty() || self.prefixes.iter().any(named)
     }
 
     /// Its metrics now.
@@ -166,6 +164,8 @@ struct Table {
     series: BTreeMap<Key, (MetricPoint, Vec<Option<f64>>)>,
     /// Series that had no place.
     left_out: u64,
+    /// Series that never had a finite value, as many as there is place for.
+    never_finite: BTreeSet<Key>,
     /// One in so many readings is kept.
     every: u64,
     readings: u64,
@@ -178,6 +178,14 @@ struct Table {
 impl Table {
     fn add(&mut self, at_ns: u64, read: Result<Vec<MetricPoint>, String>) {
         self.readings += 1;
+        // JSON has neither infinity nor NaN. Exporters use both (a bucket `+Inf`, a sensor without a value),
+        // and one of them would make `result.json` unreadable: such a value is a gap.
+        let read = read.map(|points| {
+            let (finite, others): (Vec<MetricPoint>, Vec<MetricPoint>) =
+                points.into_iter().partition(|point| point.value.is_finite());
+            self.note_never_finite(others);
+            finite
+        });
         // The live view gets the newest reading also when the series skips it. It has the same limit of series,
         // so that a page does not receive thousands of lines.
         let newest =
@@ -196,6 +204,7 @@ impl Table {
         self.times_ns.push(at_ns);
         for point in points {
             let key = (point.name.clone(), point.labels.clone());
+            self.never_finite.remove(&key);
             let is_new = !self.series.contains_key(&key);
             // The table keeps the series that came first. New names, such as a container that starts during the run,
             // are counted and left out; otherwise the result would grow without a limit.
@@ -213,6 +222,16 @@ impl Table {
         self.series.values_mut().for_each(|(_, values)| values.resize(before + 1, None));
         if self.times_ns.len() > POINTS_MAX {
             self.thin_out();
+        }
+    }
+
+    /// Remembers the series of `points`, whose values cannot be kept.
+    fn note_never_finite(&mut self, points: Vec<MetricPoint>) {
+        for point in points {
+            let key = (point.name, point.labels);
+            if self.never_finite.len() < SERIES_MAX && !self.series.contains_key(&key) {
+                self.never_finite.insert(key);
+            }
         }
     }
 
@@ -261,7 +280,7 @@ impl Scraped {
             refuse(why, "name a program that answers with OpenMetrics text there, or leave it out")
         })?;
         let first = keep(first, source);
-        if first.is_empty() {
+        if !first.iter().any(|point| point.value.is_finite()) {
             return Err(refuse(
                 "no metric has a finite value and a name with these prefixes".to_owned(),
                 "look at its names, and change the prefixes",
@@ -319,7 +338,7 @@ impl Scraped {
             source: self.source.to_string(),
             times_seconds: table.times_ns.iter().map(seconds).collect(),
             series: series.collect(),
-            left_out: table.left_out,
+            left_out: table.left_out + table.never_finite.len() as u64,
             readings_failed: table.failed.as_ref().map_or(0, |(count, _)| *count),
             last_error: table.failed.map(|(_, why)| why),
         }
@@ -394,5 +413,16 @@ mod tests {
         let mut wide = Table::default();
         wide.add(0, Ok((0..SERIES_MAX + 7).map(|n| point(&format!("m{n}"), 1.0)).collect()));
         assert_eq!((wide.series.len(), wide.left_out), (SERIES_MAX, 7));
+        let mut odd = Table::default();
+        for value in [f64::NAN, 2.0, f64::INFINITY] {
+            odd.add(0, Ok(vec![point("never", f64::NAN), point("once", value), point("m", 1.0)]));
+        }
+        let names: Vec<&str> = odd.series.keys().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["m", "once"]);
+        let key = ("once".to_owned(), Vec::new());
+        assert_eq!(odd.series[&key].1, [None, Some(2.0), None]);
+        let never: Vec<&str> = odd.never_finite.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(never, ["never"], "a series without a value is counted, and not lost");
+        assert!(odd.latest.1.iter().all(|point| point.value.is_finite()));
     }
 }

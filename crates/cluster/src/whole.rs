@@ -1,11 +1,12 @@
 //! Figures that do not follow from the requests of hosts: energy, the work of the flash, the cost of the tool.
 //!
 //! A host has them of its whole run only, not by stretch of the series, so they cannot be cut to the window that all hosts share.
-//! Each host keeps its own; those of all hosts together exist where the window holds all but [`OUTSIDE_MOST`] of the requests.
+//! Each host keeps its own. The flash operations of all hosts are summed where the window holds all but [`OUTSIDE_MOST`] of the
+//! requests, and their energy where it covers times of the same length.
 
 use ssdyno_figures::{
-    Energy, EnergyRow, FlashOperations, GcVictims, OwnCost, Power, RunResult, SeriesPoint,
-    TailVerdict, WholeRun,
+    Energy, EnergyRow, FaultsResult, FlashOperations, GcVictims, OwnCost, Power, RunResult,
+    SeriesPoint, TailVerdict, WholeRun, seconds,
 };
 use ssdyno_record::HostPart;
 
@@ -13,12 +14,18 @@ use ssdyno_record::HostPart;
 /// simulate for the same time lose the last stretch of the series: of a run longer than 256 ms 1/256 at most.
 const OUTSIDE_MOST: f64 = 0.01;
 
+/// The share by which the times of the hosts' energy may differ. Hosts that simulate for the same time settle at different times,
+/// and the energy of a device is proportional to time, not to requests.
+const SECONDS_MOST: f64 = 0.01;
+
 /// The figures of one host's whole run; `None` where it has none.
 pub(crate) fn of_host(result: &RunResult) -> Option<WholeRun> {
     let whole = WholeRun {
         energy_joules: result.energy_joules,
+        energy_seconds: result.energy_seconds,
         flash_operations: result.flash_operations,
         write_amplification: result.write_amplification,
+        faults: result.faults.clone(),
         own_cost: result.own_cost,
         p99_believable: result.p99_believable.clone(),
     };
@@ -27,34 +34,30 @@ pub(crate) fn of_host(result: &RunResult) -> Option<WholeRun> {
 
 /// Adds the figures of all `hosts` together, of which each has a name, to `result`.
 pub(crate) fn fill(result: &mut RunResult, hosts: &[(&str, &RunResult)], parts: &[HostPart]) {
-    // The verdict on the tail and the cost of the tool do not depend on the window, so they
-    // come before the test of the requests outside it.
+    // The verdict on the tail, the cost of the tool and the faults do not depend on the window, so
+    // they come before the test of the requests outside it.
     result.p99_believable = tail(hosts);
     result.own_cost = own_cost(hosts);
+    let faults: Vec<&FaultsResult> =
+        hosts.iter().filter_map(|host| host.1.faults.as_ref()).collect();
+    result.faults = FaultsResult::of_hosts(&faults);
+    energy(result, hosts);
     let outside = |(host, part): (&(&str, &RunResult), &HostPart)| {
         let all = host.1.requests.max(1) as f64;
         (part.requests_outside as f64 > OUTSIDE_MOST * all).then(|| host.0.to_owned())
     };
     let outside: Vec<String> = hosts.iter().zip(parts).filter_map(outside).collect();
-    let has_device = |(_, host): &(&str, &RunResult)| {
-        host.energy_joules.is_some() || host.flash_operations.is_some()
-    };
     // Real targets have no device model. A note about missing
-    // energy would only confuse their users.
-    if !hosts.iter().any(has_device) {
-        return;
-    }
-    if !outside.is_empty() {
+    // flash operations would only confuse their users.
+    if outside.is_empty() {
+        flash(result, hosts);
+    } else if hosts.iter().any(|host| host.1.flash_operations.is_some()) {
         let names = outside.join(", ");
         result.notes.push(format!(
-            "energy and flash operations are not summed, because more than 1 % of the requests of \
-             {names} are outside the window; `hosts` contains these figures for the whole run of \
-             each host"
+            "flash operations are not summed, because more than 1 % of the requests of {names} are outside \
+             the window; `hosts` contains these figures for the whole run of each host"
         ));
-        return;
     }
-    energy(result, hosts);
-    flash(result, hosts);
     // The power of a point can be added only if the points of all hosts begin at the same time. A host
     // that began earlier has its points at other places.
     let aligned = parts.iter().all(|part| part.before.as_ps() == 0);
@@ -75,8 +78,29 @@ where
     all?.into_iter().reduce(|sum, one| sum + one)
 }
 
+/// Adds the energy of all hosts, each over the mean of their times, so that the mean power of all is the sum of theirs.
 fn energy(result: &mut RunResult, hosts: &[(&str, &RunResult)]) {
-    let part = |pick: fn(&Energy) -> f64| sum(hosts, |host| host.energy_joules.as_ref().map(pick));
+    let of_hosts = || hosts.iter().filter_map(|host| Some((host.0, host.1.energy_seconds?)));
+    let longest = of_hosts().max_by(|one, other| one.1.total_cmp(&other.1));
+    let shortest = of_hosts().min_by(|one, other| one.1.total_cmp(&other.1));
+    let (Some((longest, most)), Some((shortest, least))) = (longest, shortest) else { return };
+    if most > least * (1.0 + SECONDS_MOST) {
+        let [most, least] = [most, least].map(seconds);
+        result.notes.push(format!(
+            "energy is not summed, because it covers {most} of {longest}, but {least} of {shortest}; `hosts` \
+             contains the energy of each host"
+        ));
+        return;
+    }
+    let common = of_hosts().map(|host| host.1).sum::<f64>() / hosts.len() as f64;
+    // A host without a time has no power, and a run of no time has joules of zero.
+    let scale = |host: &RunResult| match host.energy_seconds {
+        Some(own) if own > 0.0 => common / own,
+        _ => 1.0,
+    };
+    let part = |pick: fn(&Energy) -> f64| {
+        sum(hosts, |host| Some(pick(host.energy_joules.as_ref()?) * scale(host)))
+    };
     let all = || {
         Some(Energy {
             total: part(|energy| energy.total)?,
@@ -91,26 +115,32 @@ fn energy(result: &mut RunResult, hosts: &[(&str, &RunResult)]) {
     };
     let Some(mut energy) = all() else { return };
     // The energy was spent on all requests of each host, also on those outside the window.
-    // The quotient therefore uses the same requests.
-    let requests: u64 = hosts.iter().map(|host| host.1.requests).sum();
-    energy.per_request = (requests > 0).then(|| energy.total / requests as f64);
+    // The quotient therefore uses the same requests, over the same times.
+    let requests: f64 = hosts.iter().map(|host| host.1.requests as f64 * scale(host.1)).sum();
+    energy.per_request = (requests > 0.0).then(|| energy.total / requests);
     let mean_s = result.latency_ns.as_ref().map(|latency| latency.all.mean / 1e9);
     result.energy_delay_joule_seconds =
         energy.per_request.zip(mean_s).map(|(joules, seconds)| joules * seconds);
     result.energy_joules = Some(energy);
-    result.energy_seconds =
-        hosts.iter().filter_map(|host| host.1.energy_seconds).max_by(f64::total_cmp);
-    for row in hosts.iter().flat_map(|host| &host.1.energy_by_part) {
+    result.energy_seconds = Some(common);
+    for (row, scale) in hosts
+        .iter()
+        .flat_map(|(_, host)| host.energy_by_part.iter().map(move |row| (row, scale(host))))
+    {
         let same =
             |other: &&mut EnergyRow| other.part == row.part && other.activity == row.activity;
         // Hosts may simulate different devices. Rows with the same part and activity are added, and a
         // part that only one host has keeps its own row.
         match result.energy_by_part.iter_mut().find(same) {
             Some(all) => {
-                all.joules += row.joules;
-                all.seconds += row.seconds;
+                all.joules += row.joules * scale;
+                all.seconds += row.seconds * scale;
             }
-            None => result.energy_by_part.push(row.clone()),
+            None => result.energy_by_part.push(EnergyRow {
+                joules: row.joules * scale,
+                seconds: row.seconds * scale,
+                ..row.clone()
+            }),
         }
     }
 }
@@ -249,6 +279,56 @@ mod tests {
         let series = vec![SeriesPoint { write_bytes, ..SeriesPoint::default() }];
         let flash_operations = Some(operations);
         RunResult { flash_operations, write_amplification, series, ..RunResult::default() }
+    }
+
+    fn powered(watts: f64, seconds: f64, requests: u64) -> RunResult {
+        let joules = watts * seconds;
+        let energy = Energy { total: joules, cpu: joules, ..Energy::default() };
+        let row = EnergyRow { part: "core".to_owned(), joules, seconds, ..EnergyRow::default() };
+        RunResult {
+            requests,
+            energy_joules: Some(energy),
+            energy_seconds: Some(seconds),
+            energy_by_part: vec![row],
+            ..RunResult::default()
+        }
+    }
+
+    fn summed(hosts: &[(&str, &RunResult)]) -> RunResult {
+        let mut all = RunResult::default();
+        energy(&mut all, hosts);
+        all
+    }
+
+    /// One device was busy for a little longer than the other: power is summed, not the joules of unequal times.
+    #[test]
+    fn the_power_of_all_hosts_is_the_sum_of_their_powers() {
+        let (one, other) = (powered(2.0, 1.004, 100), powered(0.5, 1.012, 300));
+        let all = summed(&[("a", &one), ("b", &other)]);
+        let (joules, seconds) = (all.energy_joules.unwrap(), all.energy_seconds.unwrap());
+        assert!((joules.total / seconds - 2.5).abs() < 1e-12, "{joules:?} {seconds}");
+        assert!((joules.cpu / seconds - 2.5).abs() < 1e-12 && (1.004..1.012).contains(&seconds));
+        let [row] = &all.energy_by_part[..] else { panic!("one part") };
+        assert!((row.joules / joules.total - 1.0).abs() < 1e-12);
+        assert!((row.seconds / seconds - 2.0).abs() < 1e-12);
+        let per_request =
+            (one.energy_joules.unwrap().total + other.energy_joules.unwrap().total) / 400.0;
+        assert!((joules.per_request.unwrap() / per_request - 1.0).abs() < 0.01);
+        assert!(all.notes.is_empty());
+    }
+
+    /// A driver of one host waited 30 s for a lost request: its idle energy is not that of a run of 20 ms.
+    #[test]
+    fn energy_over_unequal_times_is_not_summed() {
+        let (long, short) = (powered(4.0, 30.02, 733), powered(5.0, 0.02, 733));
+        let all = summed(&[("a", &short), ("b", &long)]);
+        assert_eq!(
+            (all.energy_joules, all.energy_seconds, all.energy_by_part.len()),
+            (None, None, 0)
+        );
+        let [note] = &all.notes[..] else { panic!("{:?}", all.notes) };
+        assert!(note.contains("30.02 s of b, but 20.00 ms of a"), "{note}");
+        assert_eq!(of_host(&long).unwrap().energy_seconds, Some(30.02));
     }
 
     /// A device that has all writes in its buffer has a factor of 0, and its pages count as those of the others.

@@ -9,7 +9,8 @@ use crate::format::{push_counted, seconds};
 use ssdyno_block::counted;
 
 /// Faults of the run and the recovery: faults from the tables `[faults]` of device and network, and timeouts of the
-/// driver that were shorter than the time of the device. Counts cover the whole run, with ramp-up.
+/// driver that were shorter than the time of the device. Counts cover the whole run, with ramp-up; for several hosts they
+/// are sums over the whole runs of all hosts.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FaultsResult {
     /// Faults that the device injected; `null` if its file has none.
@@ -40,11 +41,13 @@ pub struct DeviceFaults {
     pub drops: u64,
     /// Interrupts that never arrived.
     pub lost_interrupts: u64,
-    /// Time at which the device hung, from the start of the run; `null` if it did not.
+    /// Time at which the device hung, from the start of the run; `null` if it did not. For several hosts, the time of
+    /// the first device; the same for `removed_at_seconds`.
     pub hung_at_seconds: Option<f64>,
     /// Time at which the device was removed, from the start of the run; `null` if it was not.
     pub removed_at_seconds: Option<f64>,
-    /// Mean slowdown over the run, in percent (`slow_by`); `null` if the file sets none.
+    /// Mean slowdown over the run, in percent (`slow_by`); `null` if the file sets none. For several hosts, the mean over
+    /// the devices with a slowdown.
     #[serde(default)]
     pub slowed_percent: Option<f64>,
 }
@@ -100,7 +103,42 @@ pub enum DriverActionKind {
     Reset,
 }
 
+impl DeviceFaults {
+    /// Adds the counts of another device, and takes the earlier times.
+    fn add(&mut self, other: &DeviceFaults) {
+        let earlier = |one: Option<f64>, other: Option<f64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        self.errors += other.errors;
+        self.delays += other.delays;
+        self.drops += other.drops;
+        self.lost_interrupts += other.lost_interrupts;
+        self.hung_at_seconds = earlier(self.hung_at_seconds, other.hung_at_seconds);
+        self.removed_at_seconds = earlier(self.removed_at_seconds, other.removed_at_seconds);
+    }
+}
+
+impl NetworkFaults {
+    fn add(&mut self, other: &NetworkFaults) {
+        self.delays += other.delays;
+        self.drops += other.drops;
+        self.errors += other.errors;
+        self.session_resets += other.session_resets;
+        self.commands_resent += other.commands_resent;
+        self.commands_given_up += other.commands_given_up;
+    }
+}
+
 impl DriverRecovery {
+    fn add(&mut self, other: &DriverRecovery) {
+        self.interrupts_missed += other.interrupts_missed;
+        self.aborts += other.aborts;
+        self.resets += other.resets;
+        self.abandoned += other.abandoned;
+        self.retries += other.retries;
+    }
+
     /// Its faults, in words; empty if there are none.
     pub fn words(&self) -> Vec<String> {
         let mut what = Vec::new();
@@ -119,6 +157,41 @@ impl DriverRecovery {
 }
 
 impl FaultsResult {
+    /// Actions in `driver_actions` at most.
+    const ACTIONS_MOST: usize = 100;
+
+    /// The faults of several hosts together; `None` if no host has some.
+    pub fn of_hosts(hosts: &[&FaultsResult]) -> Option<FaultsResult> {
+        if hosts.is_empty() {
+            return None;
+        }
+        let mut all = FaultsResult::default();
+        for host in hosts {
+            if let Some(device) = &host.device {
+                all.device.get_or_insert_default().add(device);
+            }
+            if let Some(network) = &host.network {
+                all.network.get_or_insert_default().add(network);
+            }
+            all.driver.add(&host.driver);
+            all.driver_actions.extend(&host.driver_actions);
+            for (sense, count) in &host.sense {
+                *all.sense.entry(sense.clone()).or_default() += count;
+            }
+            all.requests_failed += host.requests_failed;
+        }
+        if let Some(device) = &mut all.device {
+            let slowed: Vec<f64> =
+                hosts.iter().filter_map(|host| host.device?.slowed_percent).collect();
+            let mean = || slowed.iter().sum::<f64>() / slowed.len() as f64;
+            device.slowed_percent = (!slowed.is_empty()).then(mean);
+        }
+        // Each list has the first actions of its host, so the first ones of all are among them.
+        all.driver_actions.sort_by_key(|action| action.time_ns);
+        all.driver_actions.truncate(FaultsResult::ACTIONS_MOST);
+        Some(all)
+    }
+
     /// When the first aborts and resets were, such as `4 aborts at 31.20 s, reset at 61.20 s`; none if there were none.
     /// Successive actions of one kind are one item.
     pub fn driver_acted_at(&self) -> Option<String> {
@@ -160,5 +233,36 @@ impl FaultsResult {
     pub fn driver_did(&self) -> Option<String> {
         let what = self.driver.words();
         (!what.is_empty()).then(|| what.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_hosts_are_summed() {
+        let host = |drops, hung_at_seconds, slowed_percent, time_ns| FaultsResult {
+            device: Some(DeviceFaults {
+                drops,
+                hung_at_seconds,
+                slowed_percent,
+                ..DeviceFaults::default()
+            }),
+            driver: DriverRecovery { aborts: 1, ..DriverRecovery::default() },
+            driver_actions: vec![DriverAction { time_ns, kind: DriverActionKind::Abort }],
+            sense: BTreeMap::from([("MEDIUM ERROR 11h/00h".to_owned(), drops)]),
+            requests_failed: drops,
+            ..FaultsResult::default()
+        };
+        let hosts = [host(2, Some(3.0), Some(10.0), 9), host(5, None, None, 4)];
+        let all = FaultsResult::of_hosts(&hosts.each_ref()).unwrap();
+        let device = all.device.unwrap();
+        assert_eq!((device.drops, all.requests_failed, all.driver.aborts), (7, 7, 2));
+        assert_eq!((device.hung_at_seconds, device.slowed_percent), (Some(3.0), Some(10.0)));
+        assert_eq!(all.sense["MEDIUM ERROR 11h/00h"], 7);
+        let times: Vec<u64> = all.driver_actions.iter().map(|action| action.time_ns).collect();
+        assert_eq!((times, all.network), (vec![4, 9], None));
+        assert_eq!(FaultsResult::of_hosts(&[]), None);
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_prober::SystemSeries;
 
+use crate::faults::FaultsResult;
 use crate::latency::{Confidence, LatencyByOp};
 use crate::provenance::Provenance;
 use crate::result::{ByOp, Energy, FlashOperations, OwnCost, SeriesPoint};
@@ -32,7 +33,7 @@ pub struct HostRun {
     pub requests: u64,
     /// Requests that ended in an error.
     pub errors: u64,
-    /// Requests that never completed, in the window or after it.
+    /// Requests that the host gave up in the window, or that were outstanding when its run ended with the window.
     pub unanswered: u64,
     /// `requests` per second.
     pub iops: f64,
@@ -81,11 +82,19 @@ impl HostRun {
 pub struct WholeRun {
     /// Energy of its simulated device; `null` without an energy model.
     pub energy_joules: Option<Energy>,
+    /// Duration for `energy_joules`; their quotient is the mean power of the device. `null` without an energy model, and in
+    /// results of older versions.
+    #[serde(default)]
+    pub energy_seconds: Option<f64>,
     /// Operations of the flash array; `null` if the device is not known to have flash.
     pub flash_operations: Option<FlashOperations>,
     /// Number of bytes that the flash programmed divided by the number of bytes the host wrote, without those that still wait in
     /// the write buffer; below 1 where the buffer absorbs writes. `null` if the flash programmed nothing for the host.
     pub write_amplification: Option<f64>,
+    /// Faults injected into this host's device and network, and the recovery; left out without faults in the
+    /// configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<FaultsResult>,
     /// Overhead of the tool on this host.
     pub own_cost: Option<OwnCost>,
     /// Whether the 99th percentile of this host is due to the target alone; `null` for a simulated target.
@@ -102,7 +111,8 @@ pub struct ScrapedMetrics {
     pub times_seconds: Vec<f64>,
     /// By name and labels.
     pub series: Vec<MetricSeries>,
-    /// Series beyond the first 200, counted at each reading.
+    /// Series without a finite value, each counted once, up to 200; and series beyond the first 200, counted at each
+    /// reading.
     #[serde(default)]
     pub left_out: u64,
     /// Number of failed readings: each series has a gap there.
@@ -141,6 +151,13 @@ pub struct OutsideWindow {
     pub after_seconds: f64,
     /// Requests that the host completed without error before and after the window.
     pub requests: u64,
+    /// Requests that ended in an error before and after the window.
+    #[serde(default)]
+    pub errors: u64,
+    /// Requests that the host gave up before and after the window (also counted in `errors`), or that were outstanding
+    /// when the host ended after the window.
+    #[serde(default)]
+    pub unanswered: u64,
 }
 
 /// A machine that was sampled during the run: a worker, or a machine that was only watched, such as the server of the

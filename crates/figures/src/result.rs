@@ -140,7 +140,7 @@ pub struct RunResult {
     /// Start of the load of a real target, and windows; left out for a simulated target on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<LoadWindow>,
-    /// Simulated requests per second of wall time (with ramp-up); `null` for a real device.
+    /// Simulated requests per second of wall time (with ramp-up), of all hosts together; `null` for a real device.
     pub simulated_requests_per_wall_second: Option<f64>,
     /// Costs of the simulated host; `null` if the workload goes directly to the device.
     #[serde(default)]

@@ -221,6 +221,7 @@ impl Recorder {
             totals.add_error(completed);
             if completion.status == Status::Abandoned {
                 totals.add_unanswered(latency);
+                return self.series.add_given_up(request.op, latency, completed);
             }
             return self.series.add_error(request.op, completed);
         }
@@ -282,7 +283,7 @@ impl Recorder {
             return;
         }
         let waited = end.saturating_sub(intended);
-        self.ops[request.op as usize].add_unanswered(waited);
+        self.ops[request.op as usize].add_outstanding(waited);
         if let Some(rows) = &mut self.rows {
             let (issue_ns, waited_ns) = (intended.as_ns(), waited.as_ns());
             let punctual = Row::punctual(request, issue_ns, waited_ns, Status::Abandoned);

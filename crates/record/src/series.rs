@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time};
-use ssdyno_figures::{LatencyMap, LiveSnapshot, SeriesPoint};
+use ssdyno_figures::{Histogram, LatencyMap, LiveSnapshot, SeriesPoint};
 
 use crate::buckets::{Grid, Merge, Track};
 use crate::latency_map::latency_map;
 use crate::sparse::{Gathered, SparseHistogram};
-use crate::totals::{Totals, is_data};
+use crate::totals::{Totals, Unanswered, is_data};
 
 /// The figures of the requests of one operation that completed together or in one stretch of time, without errors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,6 +42,31 @@ struct OpStretch {
     sums: OpSums,
     latencies: SparseHistogram,
     errors: u64,
+    /// Those among the errors that were given up without a completion. Hardly any stretch has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    given_up: Option<Box<GivenUp>>,
+}
+
+/// Requests that were given up, with the time that they were waited for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct GivenUp {
+    sums: OpSums,
+    waits: SparseHistogram,
+}
+
+impl GivenUp {
+    fn merge(&mut self, other: &GivenUp) {
+        self.sums.add(&other.sums);
+        self.waits.merge(&other.waits);
+    }
+
+    fn unanswered(&self) -> Unanswered {
+        let OpSums { latency_ps, latency_ps_min, latency_ps_max, .. } = self.sums;
+        let mut unanswered =
+            Unanswered { latency_ps, latency_ps_min, latency_ps_max, ..Unanswered::default() };
+        self.waits.count_into(&mut unanswered.histogram);
+        unanswered
+    }
 }
 
 /// The completions in one stretch of time, by operation.
@@ -56,6 +81,9 @@ impl Merge for Stretch {
             mine.sums.add(&theirs.sums);
             mine.latencies.merge(&theirs.latencies);
             mine.errors += theirs.errors;
+            if let Some(theirs) = &theirs.given_up {
+                mine.given_up.get_or_insert_default().merge(theirs);
+            }
         }
     }
 }
@@ -137,6 +165,18 @@ impl Series {
         self.stretch(completed).ops[op as usize].errors += 1;
     }
 
+    /// Counts a request that was given up at `at`, after it was waited for that long; it is an error, too.
+    #[cold]
+    pub(crate) fn add_given_up(&mut self, op: Op, waited: Time, at: Time) {
+        self.add_error(op, at);
+        let ps = waited.as_ps();
+        let (latency_ps, latency_ps_min, latency_ps_max) = (u128::from(ps), ps, ps);
+        let sums = OpSums { count: 1, bytes: 0, latency_ps, latency_ps_min, latency_ps_max };
+        let mut one = GivenUp { sums, ..GivenUp::default() };
+        one.waits.push(Histogram::bucket(waited.as_ns()) as u16, 1);
+        self.stretch(at).ops[op as usize].given_up.get_or_insert_default().merge(&one);
+    }
+
     /// Moves everything so that the origin is at `origin`, on a grid of `interval` or a coarser one: each stretch goes to
     /// the one that holds its middle. Stretches stay whole: what completed in one may be up to half an interval
     /// off.
@@ -173,18 +213,20 @@ impl Series {
         Some((part, start, end))
     }
 
-    /// The contents of all stretches, by operation. Times inside the device are not among it.
+    /// The contents of all stretches, by operation. Times inside the device are not among it, nor requests that were
+    /// outstanding at the end.
     pub(crate) fn totals(&mut self) -> [Totals; 4] {
         self.settle();
         let mut all = Stretch::default();
         self.track.buckets().iter().for_each(|stretch| all.merge(stretch));
-        all.ops.map(|OpStretch { sums, latencies, errors }| {
+        all.ops.map(|OpStretch { sums, latencies, errors, given_up }| {
             let mut totals = Totals {
                 bytes: sums.bytes,
                 latency_ps: sums.latency_ps,
                 latency_ps_min: sums.latency_ps_min,
                 latency_ps_max: sums.latency_ps_max,
                 errors,
+                unanswered: given_up.map(|given_up| Box::new(given_up.unanswered())),
                 ..Totals::default()
             };
             latencies.count_into(&mut totals.histogram);

@@ -220,7 +220,7 @@ impl Tape {
             // The request would have taken longer than it has waited. Its wait is a lower bound,
             // which is better than to omit the longest latencies.
             let waited_ns = end_ns.max(self.last_ns).saturating_sub(intended_ns);
-            self.ops[request.op as usize].add_unanswered(Time::from_ns(waited_ns));
+            self.ops[request.op as usize].add_outstanding(Time::from_ns(waited_ns));
             if let Some(rows) = &mut self.rows {
                 let submit_ns = accepted_ns.max(intended_ns);
                 let punctual = Row::punctual(&request, intended_ns, waited_ns, Status::Abandoned);

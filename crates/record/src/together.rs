@@ -35,18 +35,39 @@ pub struct HostPart {
     pub after: Time,
     /// Requests without error that it completed outside the window.
     pub requests_outside: u64,
+    /// Requests that ended in an error outside the window.
+    pub errors_outside: u64,
+    /// Requests that it gave up outside the window, or that were outstanding when it ended after the window.
+    pub unanswered_outside: u64,
 }
 
-/// The hosts never ran all at the same time: a sum over them would be meaningless.
+/// Why recordings have no common window: a sum over them would be meaningless. Hosts are named by their numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Apart {
-    /// Number of the host that began last, or that recorded nothing at all.
-    pub last: usize,
-    /// Number of the host that ended first.
-    pub first: usize,
-    /// The time between the end of one host and the start of the other; zero if they ran together for less than a
-    /// stretch of the series.
-    pub gap: Time,
+pub enum Apart {
+    /// A host recorded nothing: it ended during its ramp-up.
+    Empty {
+        /// The host.
+        host: usize,
+    },
+    /// There is no moment at which all hosts were running.
+    NeverTogether {
+        /// The host that began last.
+        last: usize,
+        /// The host that ended first.
+        first: usize,
+        /// The time between the end of one host and the start of the other; zero if there is none, or if a host ran for
+        /// no time.
+        gap: Time,
+    },
+    /// The hosts ran together for less than a stretch of the series, so the recordings cannot be cut to this time.
+    Coarse {
+        /// The host with the longest stretches: the one that ran longest.
+        host: usize,
+        /// The length of its stretches.
+        interval: Time,
+        /// How long all hosts were running.
+        common: Time,
+    },
 }
 
 impl Together {
@@ -56,25 +77,26 @@ impl Together {
     /// # Errors
     /// The hosts did not run at the same time.
     pub fn new(parts: &[(Time, Recording)]) -> Result<Together, Apart> {
-        let none = Apart { last: 0, first: 0, gap: Time::ZERO };
-        Together::of(parts).unwrap_or(Err(none))
+        Together::of(parts).unwrap_or(Err(Apart::Empty { host: 0 }))
     }
 
     fn of(parts: &[(Time, Recording)]) -> Option<Result<Together, Apart>> {
         // Stretches can be joined but not divided. So all hosts use the grid of the coarsest
         // series.
-        let interval = parts.iter().map(|(_, part)| part.series.grid().interval()).max()?;
-        let ends = |(start, part): &(Time, Recording)| start.saturating_add(part.window());
         let numbers = || parts.iter().enumerate();
+        let intervals = numbers().map(|(at, (_, part))| (at, part.series.grid().interval()));
+        let (coarsest, interval) = intervals.max_by_key(|(_, interval)| *interval)?;
+        let ends = |(start, part): &(Time, Recording)| start.saturating_add(part.window());
         let (last, (from, _)) = numbers().max_by_key(|(_, part)| part.0)?;
         let (first, to) = numbers().map(|(at, part)| (at, ends(part))).min_by_key(|(_, to)| *to)?;
-        if let Some((last, _)) = numbers().find(|(_, (_, part))| !part.has_started()) {
-            return Some(Err(Apart { last, first: last, gap: Time::ZERO }));
+        if let Some((host, _)) = numbers().find(|(_, (_, part))| !part.has_started()) {
+            return Some(Err(Apart::Empty { host }));
         }
         // This check comes before the common grid. Hosts that ran a day apart would need a grid
         // of a day, with millions of stretches.
         if to <= *from {
-            return Some(Err(Apart { last, first, gap: from.saturating_sub(to) }));
+            let gap = from.saturating_sub(to);
+            return Some(Err(Apart::NeverTogether { last, first, gap }));
         }
         let earliest = parts.iter().map(|(start, _)| *start).min()?;
         let lead = from.saturating_sub(earliest);
@@ -86,13 +108,18 @@ impl Together {
         let mut moved: Vec<Recording> =
             parts.iter().map(|(start, part)| part.moved_to(place(*start), interval)).collect();
         let cut = moved.iter_mut().map(|part| part.within(base, end)).collect::<Option<Vec<_>>>();
-        let Some(cut) = cut else { return Some(Err(Apart { last, first, gap: Time::ZERO })) };
+        let Some(cut) = cut else {
+            let common = to.saturating_sub(*from);
+            return Some(Err(Apart::Coarse { host: coarsest, interval, common }));
+        };
         // All hosts are moved to the common grid first and cut there. The parts before and after
         // the window follow from both, so nothing is lost unnoticed.
         let part = |(recording, moved): (&Recording, &Recording)| HostPart {
             before: recording.start.saturating_sub(moved.start),
             after: moved.end.saturating_sub(recording.end),
             requests_outside: moved.requests().saturating_sub(recording.requests()),
+            errors_outside: moved.errors().saturating_sub(recording.errors()),
+            unanswered_outside: moved.unanswered().saturating_sub(recording.unanswered()),
             recording: recording.copy(),
         };
         let hosts = cut.iter().zip(&moved).map(part).collect();
@@ -134,10 +161,10 @@ impl Recording {
     fn within(&mut self, from: Time, to: Time) -> Option<Recording> {
         let (mut series, start, end) = self.series.within(from, to)?;
         let mut ops = series.totals();
-        // Requests without a completion have no place in the series. Which of them belong to
-        // the window is not known, so all of them stay.
-        for (part, whole) in ops.iter_mut().zip(&self.ops) {
-            part.unanswered.clone_from(&whole.unanswered);
+        // Requests that were outstanding at the end have no place in the series. They belong to the window if it ends
+        // with the run, up to the part of a stretch that the cut loses.
+        if self.end.saturating_sub(end) < series.grid().interval() {
+            ops.iter_mut().zip(&self.ops).for_each(|(part, whole)| part.merge_outstanding(whole));
         }
         let departures = ops.iter().map(|totals: &Totals| totals.histogram.total()).sum();
         Some(Recording {
@@ -165,6 +192,7 @@ mod tests {
 
     use super::*;
     use crate::Tape;
+    use crate::tape::Sent;
 
     /// Requests of `latency_ns`, one each `every_ns`, for `seconds`.
     fn host(latency_ns: u64, every_ns: u64, seconds: f64) -> Recording {
@@ -226,12 +254,64 @@ mod tests {
             vec![(Time::ZERO, host(9, 50_000, 1.0)), (Time::from_s(late_s), host(9, 50_000, 1.0))]
         };
         let apart = Together::new(&parts(3)).unwrap_err();
-        assert_eq!(apart, Apart { last: 1, first: 0, gap: Time::from_s(2) });
+        assert_eq!(apart, Apart::NeverTogether { last: 1, first: 0, gap: Time::from_s(2) });
         assert!(Together::new(&parts(0)).is_ok());
         assert!(Together::new(&[]).is_err());
         let never = Tape::new(Keep::Summary, None, true).finish(1_000);
         let apart = Together::new(&[(Time::ZERO, host(9, 50_000, 1.0)), (Time::ZERO, never)]);
-        assert_eq!(apart.unwrap_err().last, 1);
+        assert_eq!(apart.unwrap_err(), Apart::Empty { host: 1 });
+    }
+
+    /// A host that waits 30 s for one request has stretches that are longer than the run of the other: the other host did
+    /// not end during its ramp-up.
+    #[test]
+    fn a_series_that_is_too_coarse_for_the_window_is_the_reason() {
+        let parts = [(Time::ZERO, host(9, 50_000, 30.0)), (Time::ZERO, host(9, 50_000, 0.02))];
+        let common = Time::from_ms(20);
+        let coarse = Apart::Coarse { host: 0, interval: Time::from_ms(64), common };
+        assert_eq!(Together::new(&parts).unwrap_err(), coarse);
+    }
+
+    /// A request without a completion, given up at `lost_ms` or outstanding at the end, among fast ones.
+    fn lossy(lost_ms: Option<u64>, end_ms: u64) -> Recording {
+        let mut tape = Tape::new(Keep::Summary, Some(Time::from_ms(1)), false);
+        let read = Request::read(0, 4096);
+        tape.issued(0, 1);
+        tape.make_places(1);
+        for now in (50_000..15_000_000).step_by(50_000) {
+            tape.issued(now - 9, 1);
+            tape.reaped(now).add(&read, now - 9, now - 9, Status::Ok);
+        }
+        match lost_ms {
+            Some(ms) => tape.reaped(ms * 1_000_000).add(&read, 0, 0, Status::Abandoned),
+            None => tape.keep(0, Sent { request: read, intended_ns: 0, accepted_ns: 0 }),
+        }
+        tape.finish(end_ms * 1_000_000)
+    }
+
+    /// A request that its host gives up long after the window is neither an error nor a latency of the window.
+    #[test]
+    fn requests_without_a_completion_belong_to_the_time_at_which_they_were_given_up() {
+        for (lost_ms, end_ms, errors, unanswered) in [
+            (Some(16), 20, 1, 1),
+            (Some(30_000), 30_000, 0, 0),
+            (None, 20, 0, 1),
+            (None, 30_000, 0, 0),
+        ] {
+            let (one, other) = (lossy(lost_ms, end_ms), host(9, 50_000, 0.02));
+            let together = Together::new(&[(Time::ZERO, one), (Time::ZERO, other)]).unwrap();
+            let of_one = &together.hosts[0];
+            let outside = (of_one.errors_outside, of_one.unanswered_outside);
+            let result = filled(together.all);
+            let case = format!("{lost_ms:?} {end_ms}");
+            assert_eq!((result.errors, result.unanswered), (errors, unanswered), "{case}");
+            let lost = u64::from(lost_ms.is_some());
+            assert_eq!(outside, (lost - errors, 1 - unanswered), "{case}");
+            let latency = result.latency_ns.unwrap().all;
+            assert_eq!(latency.max > 9.0, unanswered == 1, "{case}");
+            assert_eq!(latency.at_most.is_some(), unanswered == 1, "{case}");
+            assert!(result.invariants.iter().all(|one| one.holds), "{:?}", result.invariants);
+        }
     }
 
     /// A worker that sends nonsense must not stop the controller.

@@ -24,6 +24,9 @@ pub(crate) struct Totals {
     pub(crate) histogram: Histogram,
     /// Those that never completed, with the time that they were waited for.
     pub(crate) unanswered: Option<Box<Unanswered>>,
+    /// Those among them that were outstanding when the run ended. The others were given up earlier.
+    #[serde(default)]
+    pub(crate) outstanding: Option<Box<Unanswered>>,
 }
 
 /// When the first and the last of some requests failed.
@@ -76,7 +79,24 @@ impl Default for Totals {
             errors_at: None,
             histogram: Histogram::default(),
             unanswered: None,
+            outstanding: None,
         }
+    }
+}
+
+impl Unanswered {
+    fn add(&mut self, waited: Time) {
+        self.latency_ps += u128::from(waited.as_ps());
+        self.latency_ps_min = self.latency_ps_min.min(waited.as_ps());
+        self.latency_ps_max = self.latency_ps_max.max(waited.as_ps());
+        self.histogram.add(waited.as_ns());
+    }
+
+    pub(crate) fn merge(&mut self, other: &Unanswered) {
+        self.latency_ps += other.latency_ps;
+        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
+        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+        self.histogram.merge(&other.histogram);
     }
 }
 
@@ -94,11 +114,22 @@ impl Totals {
     pub(crate) fn add_unanswered(&mut self, waited: Time) {
         // Hardly any run has such requests. Without them their histogram takes no memory, and
         // copies of the totals stay cheap.
-        let unanswered = self.unanswered.get_or_insert_default();
-        unanswered.latency_ps += u128::from(waited.as_ps());
-        unanswered.latency_ps_min = unanswered.latency_ps_min.min(waited.as_ps());
-        unanswered.latency_ps_max = unanswered.latency_ps_max.max(waited.as_ps());
-        unanswered.histogram.add(waited.as_ns());
+        self.unanswered.get_or_insert_default().add(waited);
+    }
+
+    /// Counts a request that was still outstanding at the end of the run, after it was waited for that long.
+    #[cold]
+    pub(crate) fn add_outstanding(&mut self, waited: Time) {
+        self.add_unanswered(waited);
+        self.outstanding.get_or_insert_default().add(waited);
+    }
+
+    /// Adds the outstanding requests of `other`.
+    pub(crate) fn merge_outstanding(&mut self, other: &Totals) {
+        if let Some(theirs) = &other.outstanding {
+            self.unanswered.get_or_insert_default().merge(theirs);
+            self.outstanding.get_or_insert_default().merge(theirs);
+        }
     }
 
     /// Requests that never completed.
@@ -140,11 +171,10 @@ impl Totals {
         self.errors_at = ErrorTimes::joined(self.errors_at, other.errors_at);
         self.histogram.merge(&other.histogram);
         if let Some(theirs) = &other.unanswered {
-            let mine = self.unanswered.get_or_insert_default();
-            mine.latency_ps += theirs.latency_ps;
-            mine.latency_ps_min = mine.latency_ps_min.min(theirs.latency_ps_min);
-            mine.latency_ps_max = mine.latency_ps_max.max(theirs.latency_ps_max);
-            mine.histogram.merge(&theirs.histogram);
+            self.unanswered.get_or_insert_default().merge(theirs);
+        }
+        if let Some(theirs) = &other.outstanding {
+            self.outstanding.get_or_insert_default().merge(theirs);
         }
     }
 }

@@ -78,11 +78,13 @@ pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) 
     let driver = |keys: &BTreeMap<String, Value>| keys.get("host.driver").cloned();
     let other_driver = driver(&one) != driver(&other);
     let both_have_host = has_host(&one) && has_host(&other);
+    let names_only = one_names_only(first, second);
     let mut changes: Vec<Change> = names
         .into_iter()
         .filter(|name| one.get(*name) != other.get(*name))
         .filter(|name| same_device || !is_of_device(name))
         .filter(|name| both_have_host || !name.starts_with(OF_HOST))
+        .filter(|name| !names_only || (one.contains_key(*name) && other.contains_key(*name)))
         // The driver `direct` has none of the keys of a host: they follow from `host.driver`.
         .filter(|name| {
             let one_sided = one.contains_key(*name) != other.contains_key(*name);
@@ -97,6 +99,23 @@ pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) 
         .collect();
     changes.sort_by_key(|change| !change.asked_for);
     changes
+}
+
+/// Whether one of two runs was on several hosts and the other was not. The spec of the first names its files and has only
+/// the keys that were given; the spec of the other has also their contents and defaults. A key in one of them alone is then
+/// not a difference.
+fn one_names_only(first: &RunResult, second: &RunResult) -> bool {
+    first.hosts.is_empty() != second.hosts.is_empty()
+}
+
+/// Each host has the whole load, so runs with another number of hosts have other loads.
+fn other_hosts(first: &RunResult, second: &RunResult) -> Option<String> {
+    let [one, other] = [first, second].map(|run| run.hosts.len().max(1));
+    let hosts = |count: usize| match count {
+        1 => "one host".to_owned(),
+        many => format!("{many} hosts"),
+    };
+    (one != other).then(|| format!("one run used {}, the other {}", hosts(one), hosts(other)))
 }
 
 /// What speaks against a comparison.
@@ -120,6 +139,7 @@ pub(crate) fn obstacles(
     if is_real(first) != is_real(second) {
         why.push("one target is real, the other is simulated".to_owned());
     }
+    why.extend(other_hosts(first, second));
     // A target without a file, such as `null:`, says nothing of the page cache and goes through none.
     let [one, other] = [first, second].map(|run| run.page_cache == Some(true));
     let other_cache = one != other && is_real(first) == is_real(second);
@@ -130,7 +150,8 @@ pub(crate) fn obstacles(
     let unasked = changes.iter().filter(|change| !change.asked_for);
     let of_load: Vec<&str> =
         unasked.map(|change| change.key.as_str()).filter(|k| is_of_load(k)).collect();
-    let without_spec = first.spec.is_none() || second.spec.is_none();
+    let without_spec =
+        first.spec.is_none() || second.spec.is_none() || one_names_only(first, second);
     if !of_load.is_empty() {
         can_be_asked_for = true;
         why.push(format!("the loads differ ({})", of_load.join(", ")));
@@ -288,6 +309,7 @@ fn flatten(key: &str, value: &Value, all: &mut BTreeMap<String, Value>) {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use ssdyno_figures::HostRun;
 
     use super::*;
 
@@ -372,6 +394,28 @@ mod tests {
         assert_eq!(obstacles(&buffered(false), &buffered(true), &[], &asked).why, [""; 0]);
         let simulated = obstacles(&a, &buffered(true), &[], &asked).why;
         assert_eq!(simulated, ["one target is real, the other is simulated"]);
+    }
+
+    /// The spec of a run on several hosts has names and no contents: the other run did not set these keys.
+    #[test]
+    fn a_run_on_many_hosts_differs_in_its_hosts_alone() {
+        let none = AskedKeys::default();
+        let alone = run("sim:a", spec("4KiB", 8, 1));
+        let asked = json!({ "version": 1, "target": "sim:a", "workload": "randread", "seed": 1 });
+        let hosts = |count: usize| RunResult {
+            hosts: vec![HostRun::default(); count],
+            ..run("sim:a", asked.clone())
+        };
+        let why = |a: &RunResult, b: &RunResult| {
+            let changes = changes(a, b, &none);
+            assert_eq!(changes, []);
+            obstacles(a, b, &changes, &none).why
+        };
+        assert_eq!(why(&hosts(3), &alone), ["one run used 3 hosts, the other one host"]);
+        assert_eq!(why(&hosts(1), &alone), [""; 0]);
+        assert_eq!(why(&hosts(2), &hosts(3)), ["one run used 2 hosts, the other 3 hosts"]);
+        let other = RunResult { workload: "x".into(), ..hosts(1) };
+        assert_eq!(why(&other, &alone), ["the loads differ (x and w)"]);
     }
 
     #[test]

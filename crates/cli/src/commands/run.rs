@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use clap::{Args, Command};
 use schemars::JsonSchema;
 use serde::Serialize;
+use ssdyno_block::counted;
 use ssdyno_block::units::Span;
 use ssdyno_cluster::JobPlan;
 use ssdyno_figures::{Keep, RunResult};
@@ -164,7 +165,26 @@ impl RunArgs {
                 .with_key(key));
         }
         let spec = RunSpec::read(file)?;
+        self.refuse_without_hosts(file)?;
         Ok(RunSpec { keep: self.keep.unwrap_or(spec.keep), why: self.why || spec.why, ..spec })
+    }
+
+    /// A spec does not name hosts: a run on several hosts would become one on this machine, with other figures.
+    fn refuse_without_hosts(&self, file: &str) -> Result<(), Failure> {
+        let hosts = RunSpec::hosts_of_result(file);
+        if hosts.is_empty() || !self.hosts.hosts.is_empty() {
+            return Ok(());
+        }
+        let count = counted(hosts.len() as u64, "host", "hosts");
+        let (shown, more) = hosts.split_at(hosts.len().min(8));
+        let more = if more.is_empty() { "" } else { ", …" };
+        let shown = shown.join(", ");
+        Err(Failure::usage(format!("{file} is the result of a run on {count} ({shown}{more})"))
+            .with_help(
+                "add `--hosts` with the hosts; for a run on this machine alone, copy the `spec` of the result into \
+                 a file, and give this file to `--spec`",
+            )
+            .with_key("hosts"))
     }
 
     /// What the options say.

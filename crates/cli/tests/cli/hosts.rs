@@ -63,6 +63,16 @@ fn two_workers_give_one_result() {
     assert!(page.contains(&workers[1].address));
     let text = place.ok(&[&args[..], &["--keep", "none"]].concat());
     assert!(text.contains("Host ") && text.contains(&workers[0].address), "{text}");
+    // Its spec names no hosts, and a run on this machine alone would be another run.
+    for of_result in ["results/both/result.json", "results/both"] {
+        let again = ["run", "--spec", of_result];
+        let text = place.fails(2, &again);
+        assert!(text.contains("a run on 2 hosts") && text.contains(&workers[1].address), "{text}");
+        assert!(text.contains("add `--hosts`"), "{text}");
+        let with_hosts = ["--hosts", &hosts, "--keep", "none"];
+        let result = place.json(&[&again[..], &with_hosts].concat());
+        assert_eq!(result["hosts"].as_array().unwrap().len(), 2);
+    }
 }
 
 /// A directory for each step, one table, and the steps that can be carried out although one cannot.

@@ -53,6 +53,11 @@ fn merged_percentiles_are_those_of_all_requests() {
     );
     assert!((both.result.iops / alone.iops / 2.0 - 1.0).abs() < 0.01);
     assert_eq!(both.result.hosts[0].start_skew_ns, None, "time is virtual");
+    assert!(both.result.simulated_requests_per_wall_second.is_some_and(|speed| speed > 0.0));
+    let compared = ssdyno_report::compare(&both.result, &alone);
+    assert_eq!(compared.not_comparable[0], "one run used 2 hosts, the other one host");
+    let changed: Vec<&str> = compared.changed.iter().map(|change| change.key.as_str()).collect();
+    assert!(changed.iter().all(|key| !key.contains("workload")), "{changed:?}");
 }
 
 /// Of two hosts that simulate the same SSD each has the energy, the flash and the victims of the run alone, and both together have
@@ -113,7 +118,7 @@ fn energy_outside_the_window_is_not_summed() {
     assert_eq!((result.energy_joules, result.flash_operations), (None, None));
     let name = &result.hosts[1].name;
     let told = |note: &&String| note.contains(&**name) && note.contains("not summed");
-    assert_eq!(result.notes.iter().filter(told).count(), 1, "{:?}", result.notes);
+    assert_eq!(result.notes.iter().filter(told).count(), 2, "{:?}", result.notes);
     let total = |at: usize| {
         result.hosts[at].whole_run.as_ref().unwrap().energy_joules.as_ref().unwrap().total
     };
@@ -127,6 +132,7 @@ fn real_targets_begin_together() {
     let real = RunSpec { real: buffered(), ..spec(name_of(&file), 0.8) };
     let result = run(&hosts, &real).unwrap().result;
     adds_up(&result);
+    assert_eq!(result.simulated_requests_per_wall_second, None);
     assert!(result.requests > 100 && !result.partial);
     let window = result.window.clone().unwrap();
     let length_ns = window.end_unix_ns.unwrap() - window.start_unix_ns;
@@ -405,6 +411,7 @@ fn metrics_of_other_programs_are_series_of_the_run() {
     let [served] = &metrics.series[..] else { panic!("{:?}", metrics.series) };
     assert_eq!((served.name.as_str(), served.kind.as_str()), ("served_total", "counter"));
     assert_eq!(served.labels["disk"], "a");
+    assert_eq!(metrics.left_out, 1, "`other` has no finite value");
     let known: Vec<f64> = served.values.iter().copied().flatten().collect();
     assert_eq!(known, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
     assert!(metrics.readings_failed > 0 && metrics.last_error.is_some());

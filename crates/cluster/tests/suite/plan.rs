@@ -1,6 +1,8 @@
 //! Plans: shares, steps, clients that come and go, rates; and plans that say what cannot be done.
 
-use ssdyno_cluster::{HostAddress, PlanFile, PlanResult, PlannedStep, ReachedHosts, StepResult};
+use ssdyno_cluster::{
+    HostAddress, PlanFile, PlanResult, PlanStep, PlannedStep, ReachedHosts, StepResult,
+};
 use ssdyno_figures::KeepGoing;
 use ssdyno_session::Failure;
 
@@ -176,6 +178,18 @@ fn what_a_plan_cannot_mean_is_told_with_its_line() {
         (format!("{clients}[[steps]]\nrates = [1, -2]\n"), Some(6), "one or more rates"),
         (format!("{clients}[[steps]]\nrates = nan\n"), Some(6), "one or more rates"),
         (
+            format!("{clients}[[steps]]\nrates = [1000, \"x\"]\n"),
+            Some(6),
+            "\"x\", expected a number",
+        ),
+        (format!("{clients}[[steps]]\nrates = \"x\"\n"), Some(6), "a list of numbers"),
+        (
+            format!("{clients}[[steps]]\nrates = {{ from = 1, to = 5, pints = 3 }}\n"),
+            Some(6),
+            "rates.pints`",
+        ),
+        (format!("{clients}[[steps]]\nrepeat = \"x\"\n"), Some(6), "a whole number"),
+        (
             format!("{clients}[[steps]]\nrates = {{ from = 0, to = 5, points = 3 }}\n"),
             Some(6),
             "one or more rates",
@@ -194,7 +208,18 @@ fn what_a_plan_cannot_mean_is_told_with_its_line() {
         let failure = read(&text).unwrap_err();
         assert!(failure.message.contains(says), "{text}: {failure}");
         assert_eq!(failure.body().line, line, "{text}: {failure}");
-        assert!(failure.help.is_some(), "{text}");
+        let help = failure.help.unwrap();
+        assert!(!help.contains("ssdyno explain"), "{text}: no such key of a run: {help}");
+    }
+}
+
+/// Each form of rates is read as it was before it was written.
+#[test]
+fn rates_survive_as_toml_and_json() {
+    for text in ["5000", "[1000.5, 2000]", "{ from = 1, to = 64, points = 7 }"] {
+        let step: PlanStep = toml::from_str(&format!("rates = {text}")).unwrap();
+        let as_json = serde_json::to_string(&step).unwrap();
+        assert_eq!(serde_json::from_str::<PlanStep>(&as_json).unwrap(), step, "{as_json}");
     }
 }
 

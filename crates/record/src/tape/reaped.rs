@@ -215,7 +215,9 @@ impl Reaped<'_> {
         let totals = &mut self.tape.ops[request.op as usize];
         totals.add_error(self.completed);
         if status == Status::Abandoned {
-            totals.add_unanswered(Time::from_ns(latency_ns));
+            let waited = Time::from_ns(latency_ns);
+            totals.add_unanswered(waited);
+            return self.tape.series.add_given_up(request.op, waited, self.completed);
         }
         self.tape.series.add_error(request.op, self.completed);
     }

@@ -1,5 +1,6 @@
 //! Lines and rows about hosts, machines and other programs of a run on several hosts.
 
+use ssdyno_block::counted;
 use ssdyno_figures::{
     Confidence, HostRun, Interval, ProbedSystem, RunResult, ScrapedMetrics, bytes_per_second,
     count, percent, rate,
@@ -9,6 +10,9 @@ use ssdyno_prober::{CpuFractions, DiskRates, KernelActivity, NetworkRates};
 use super::latency::{believed, texts};
 use crate::text::either_side;
 
+/// Series that are kept of one program at most.
+const SERIES_MOST: usize = 200;
+
 /// A line about it.
 pub(crate) fn line(metrics: &ScrapedMetrics) -> String {
     let ScrapedMetrics { source, series, times_seconds, left_out, readings_failed, .. } = metrics;
@@ -17,8 +21,14 @@ pub(crate) fn line(metrics: &ScrapedMetrics) -> String {
         let why = metrics.last_error.as_deref().unwrap_or("unknown");
         line.push_str(&format!(", {readings_failed} failed ({why})"));
     }
-    if *left_out > 0 {
-        line.push_str("; more than 200 series: name prefixes after `#`");
+    match *left_out {
+        0 => {}
+        // The other reason to leave series out is that there are too many.
+        few if series.len() < SERIES_MOST => {
+            let without = counted(few, "series has", "series have");
+            line.push_str(&format!("; {without} no finite value"));
+        }
+        _ => line.push_str("; more than 200 series: name prefixes after `#`"),
     }
     line
 }
@@ -122,10 +132,21 @@ fn host_row(host: &HostRun, confidence: Option<&Confidence>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::WarningKind;
     use ssdyno_figures::{Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp, Warning};
+    use ssdyno_figures::{MetricSeries, WarningKind};
 
     use super::*;
+
+    #[test]
+    fn series_that_are_left_out_have_their_reason() {
+        let of = |left_out, count| {
+            let series = vec![MetricSeries::default(); count];
+            line(&ScrapedMetrics { left_out, series, ..ScrapedMetrics::default() })
+        };
+        assert!(of(1, 2).ends_with("1 series has no finite value"), "{}", of(1, 2));
+        assert!(of(9, SERIES_MOST).contains("more than 200 series"));
+        assert!(of(0, 2).ends_with("0 readings"));
+    }
 
     #[test]
     fn a_host_has_its_intervals_below_its_figures() {

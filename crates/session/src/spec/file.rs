@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::RunSpec;
@@ -31,6 +32,32 @@ impl RunSpec {
             serde_json::from_str(&text).map_err(|error| not_json(path, &text, &error))?;
         let spec = spec_of(path, value)?;
         RunSpec::from_json(path, spec).map_err(|failure| failure.in_file(path))
+    }
+
+    /// The names of the hosts of the run whose result, or the directory of whose result, is at `path`. None if it was a run
+    /// of one machine, or if there is no result: a spec does not name hosts.
+    pub fn hosts_of_result(path: &str) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct OfResult {
+            #[serde(default)]
+            hosts: Vec<OfHost>,
+        }
+        #[derive(Deserialize)]
+        struct OfHost {
+            name: String,
+        }
+        let path = Path::new(path);
+        let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
+        // A pipe has been read already, and reading it again would wait for more.
+        if !file.is_file() {
+            return Vec::new();
+        }
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        // A spec in TOML or JSON has no such list. Its errors were reported when it was read.
+        let result = serde_json::from_str::<OfResult>(&text).ok();
+        result.map_or_else(Vec::new, |result| {
+            result.hosts.into_iter().map(|host| host.name).collect()
+        })
     }
 
     /// Whether `path` is a TOML file with a spec in it, and not with a device: it names a target, a workload or a job file.
