@@ -8,6 +8,7 @@ use ssdyno_workload::WorkloadError;
 
 #[cfg(target_os = "linux")]
 use crate::engine::why_not::{WhyNot, why_not};
+use crate::network::is_network;
 
 /// The system's number for it (errno(3), ENOMEM), the same on every Linux.
 const OUT_OF_MEMORY: i32 = 12;
@@ -227,31 +228,72 @@ impl BenchError {
                  depth or the block size"
             }
             BenchError::Engine { .. } => "try the other engine (`io_uring` or `threads`)",
-            BenchError::Gone { .. } => {
-                "look at the kernel's log (`dmesg`); the figures cover the requests up to that point"
+            BenchError::Gone { target, .. } => {
+                return format!("{}; {UP_TO_THAT_POINT}", look_at_the_log(target));
             }
-            BenchError::Hang { .. } => {
-                "look at the kernel's log (`dmesg`); if the device is only slow, raise the timeout; the figures cover the requests up to that point"
+            BenchError::Hang { target, .. } => {
+                return format!("{}; {UP_TO_THAT_POINT}", if_not_slow(target));
             }
-            BenchError::Silent { .. } => {
-                "look at the kernel's log (`dmesg`); if the device is only slow, raise the timeout; nothing was \
-                 measured"
+            BenchError::Silent { target, .. } => {
+                return format!("{}; nothing was measured", if_not_slow(target));
             }
             BenchError::Unprepared => "nothing was measured, so there is no result",
             BenchError::Lost { .. } => "please report this with the command that you ran",
             BenchError::Memory => {
                 "the figures cover the requests up to that point; with `keep=summary`, memory does not grow with the number of requests"
             }
-            BenchError::Interrupted => "the figures cover the requests up to that point",
+            BenchError::Interrupted => UP_TO_THAT_POINT,
             BenchError::System { .. } => "use a simulated target (`sim:NAME`)",
         };
         text.to_owned()
     }
 }
 
+/// What the figures of a run that ended early are.
+const UP_TO_THAT_POINT: &str = "the figures cover the requests up to that point";
+
+/// Where to look for what happened to `target`. The kernel has no part in the requests of a network target.
+fn look_at_the_log(target: &str) -> &'static str {
+    match is_network(target) {
+        true => "look at the log of the server",
+        false => "look at the kernel's log (`dmesg`)",
+    }
+}
+
+/// The same for a target from which no completion comes.
+fn if_not_slow(target: &str) -> String {
+    let what = if is_network(target) { "server" } else { "device" };
+    format!("{}; if the {what} is only slow, raise the timeout", look_at_the_log(target))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The kernel of this machine has not seen the requests of a network target.
+    #[test]
+    fn the_log_is_that_of_the_one_who_failed() {
+        let waited = Duration::from_secs(30);
+        for (target, log, what) in [
+            ("nbd://10.0.0.1/x", "log of the server", "if the server is only slow"),
+            ("iscsi://10.0.0.1/iqn.2024-01.a:b/0", "log of the server", "if the server"),
+            ("/dev/nvme0n1", "kernel's log (`dmesg`)", "if the device is only slow"),
+        ] {
+            let target = target.to_owned();
+            let gone = BenchError::Gone {
+                target: target.clone(),
+                count: 1000,
+                request: Request::read(0, 4096),
+                source: io::Error::from_raw_os_error(5),
+            };
+            let hang = BenchError::Hang { target: target.clone(), outstanding: 4, waited };
+            let silent = BenchError::Silent { target, waited };
+            for error in [&gone, &hang, &silent] {
+                assert!(error.help().contains(log), "{}", error.help());
+            }
+            assert!(hang.help().contains(what) && silent.help().contains(what), "{what}");
+        }
+    }
 
     #[test]
     fn what_not_even_root_may_is_told_from_what_root_may() {

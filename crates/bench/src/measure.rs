@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ssdyno_block::counted;
 use ssdyno_figures::{RunProgress, Supervisor};
 use ssdyno_record::RequestLoop;
 
 use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
 use crate::job_set::{JobSet, Recorded};
+use crate::network::is_network;
 use crate::plan::LoadPlan;
 use crate::probe::RunProbe;
 use crate::report::{self, Parts};
@@ -65,7 +67,7 @@ pub(crate) fn measure(
         .map(|probed| machine::result(probed, target, &recording, complete.then_some(&reports)));
     match hung {
         // Reading a file whose device hangs would hang, too.
-        1.. => notes.push(unanswered(hung)),
+        1.. => notes.push(unanswered(hung, is_network(&run.name()))),
         0 => target.remember_scratch(),
     }
     let parts = Parts {
@@ -94,8 +96,15 @@ pub(crate) fn measure(
     Ok(BenchMeasured { result, recording, failure })
 }
 
-fn unanswered(hung: u64) -> String {
-    format!(
-        "{hung} requests had not completed when the run ended; this program cannot exit before the kernel completes or aborts them"
-    )
+/// The note about requests that were still outstanding. Those of a network target end with their connection.
+fn unanswered(hung: u64, is_network: bool) -> String {
+    let requests = counted(hung, "request", "requests");
+    match is_network {
+        true => format!(
+            "{requests} had not completed when the run ended: the server did not answer, and the connection was closed"
+        ),
+        false => format!(
+            "{requests} had not completed when the run ended; this program cannot exit before the kernel completes or aborts them"
+        ),
+    }
 }

@@ -62,6 +62,12 @@ pub struct FigureComparison {
     pub first: f64,
     /// Value in the second result.
     pub second: f64,
+    /// Whether `first` is a lower bound, because requests never completed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first_is_lower_bound: bool,
+    /// Whether `second` is a lower bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub second_is_lower_bound: bool,
     /// The ratio by which the second result is better; above 1 is better for every figure.
     pub ratio: f64,
     /// Interval around `ratio`; `null` if a result has no interval, or if neither bound is known.

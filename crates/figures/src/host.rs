@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::latency::LatencyByOp;
 
-/// Costs of the host in the recorded window of a run: CPU time, interrupts, locks. Counts are per request
-/// submitted.
+/// Costs of the host in the recorded window of a run: CPU time, interrupts, locks. Costs and counts per request are
+/// those of all requests divided by the number of requests that completed without error, like the energy of the drive.
+/// If no request completed without error, they are of the whole window.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostResult {
     /// The machine: the name of a host preset or file.
@@ -98,7 +99,7 @@ pub struct CacheResult {
     pub dirty_pages_max: u64,
 }
 
-/// Figures of a namespace under its share of the load, over the whole run.
+/// Figures of a namespace under its share of the load, in the recorded window of the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NamespaceResult {
     /// Identifier of the namespace.
@@ -114,11 +115,12 @@ pub struct NamespaceResult {
     pub requests: u64,
     /// Requests that ended in an error.
     pub errors: u64,
-    /// `requests` per second.
+    /// `requests` per second of the recorded window of the run, which is the same for all namespaces.
     pub iops: f64,
     /// Bytes read and written, per second.
     pub throughput_bytes_per_second: f64,
-    /// From the submission to the completion; `null` without requests.
+    /// From the submission to the completion, or to the end of the wait for requests that never completed. `null` without
+    /// requests.
     pub latency_ns: Option<LatencyByOp>,
 }
 
@@ -143,7 +145,8 @@ pub struct HostCore {
     /// Share of the time that the core is busy, 0 to 1. Time and work include the write-back after the last completion;
     /// the rates below end with the last completion.
     pub busy_share: f64,
-    /// Requests per second reported to threads of this core.
+    /// Requests per second that completed without error, reported to threads of this core. The sum of the cores is
+    /// `iops` of the run.
     pub iops: f64,
     /// Bytes per second read and written by these requests.
     pub throughput_bytes_per_second: f64,
@@ -156,6 +159,6 @@ pub struct HostEnergy {
     pub total_joules: f64,
     /// Energy that the load added: busy time times the difference between active and idle power.
     pub above_idle_joules: f64,
-    /// `above_idle_joules` per request; `null` without requests.
+    /// `above_idle_joules` divided by the number of requests that completed without error; `null` without such requests.
     pub above_idle_joules_per_request: Option<f64>,
 }

@@ -35,6 +35,23 @@ pub struct Latency {
     pub at_most: Option<LatencyAtMost>,
 }
 
+impl Latency {
+    /// Whether mean, median, 95th, 99th and 99.9th percentile and maximum, in this order, are lower bounds: requests that
+    /// never completed count with their waiting time.
+    pub fn lower_bounds(&self) -> [bool; 6] {
+        let Some(most) = self.at_most else { return [false; 6] };
+        let is_open = |value: f64, at_most: Option<f64>| at_most != Some(value);
+        [
+            true,
+            is_open(self.p50, most.p50),
+            is_open(self.p95, most.p95),
+            is_open(self.p99, most.p99),
+            is_open(self.p99_9, most.p99_9),
+            true,
+        ]
+    }
+}
+
 /// Upper bounds of the percentiles if some requests never completed: the percentile if these requests had taken
 /// forever. If the bound equals the figure, the figure is exact. `null` if there is no bound.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]

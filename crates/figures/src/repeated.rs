@@ -13,6 +13,10 @@ pub struct FigureSpread {
     pub figure: String,
     /// Mean of the figures of the runs.
     pub mean: f64,
+    /// Whether the figure of a run is a lower bound, because requests never completed. The mean is then a lower bound,
+    /// too, and its interval has no upper bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lower_bound: bool,
     /// 95 % interval of the mean, from the spread between the runs; `null` for fewer than two runs.
     pub interval: Option<Interval>,
     /// Smallest value of the runs.

@@ -93,7 +93,9 @@ pub struct Account {
     pub requests: u64,
     /// Completed requests that their threads were informed of, by core of the thread.
     pub delivered_by_core: Vec<u64>,
-    /// Bytes of them that were read or written, by core of the thread.
+    /// Of these, the requests that ended in an error.
+    pub failed_by_core: Vec<u64>,
+    /// Bytes that the others read or wrote, by core of the thread.
     pub bytes_by_core: Vec<u64>,
     /// Commands that went to the driver: a request may be several.
     pub commands: u64,
@@ -154,6 +156,7 @@ impl Account {
             cpu: self.cpu.since(&before.cpu),
             requests: less(|account| account.requests),
             delivered_by_core: each(&self.delivered_by_core, &before.delivered_by_core),
+            failed_by_core: each(&self.failed_by_core, &before.failed_by_core),
             bytes_by_core: each(&self.bytes_by_core, &before.bytes_by_core),
             commands: less(|account| account.commands),
             device_bytes_at_last_delivery: self.device_bytes_at_last_delivery,
@@ -183,6 +186,7 @@ impl Account {
         Account {
             cpu: CpuTime::new(cores),
             delivered_by_core: vec![0; cores],
+            failed_by_core: vec![0; cores],
             bytes_by_core: vec![0; cores],
             ..Account::default()
         }

@@ -1,6 +1,6 @@
 //! The work of threads, step by step.
 
-use ssdyno_block::{Completion, Op, Request, SubmitError, Time, Token};
+use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 
 use crate::Host;
 use crate::account::CpuCause;
@@ -444,7 +444,9 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         self.account.delivered_by_core[core as usize] += finished.len() as u64;
         for token in finished.drain(..) {
             let job = &self.jobs[token];
-            if matches!(job.request.op, Op::Read | Op::Write) {
+            if job.status != Status::Ok {
+                self.account.failed_by_core[core as usize] += 1;
+            } else if matches!(job.request.op, Op::Read | Op::Write) {
                 let bytes = u64::from(job.request.length_bytes);
                 self.account.bytes_by_core[core as usize] += bytes;
             }

@@ -37,7 +37,9 @@ pub fn compare_asked(first: &RunResult, second: &RunResult, asked: &AskedKeys) -
         .iter()
         .filter_map(|one| {
             let other = others.iter().find(|other| other.name == one.name)?;
-            figure(one.name, one.kind, (one.value, one.interval), (other.value, other.interval))
+            let open = [one.is_lower_bound, other.is_lower_bound];
+            let (first, second) = ((one.value, one.interval), (other.value, other.interval));
+            Some(with_lower_bounds(figure(one.name, one.kind, first, second)?, open))
         })
         .collect();
     concluded((first, second), asked, figures, notes(first, second))
@@ -195,7 +197,30 @@ pub(crate) fn judged(
     let text = words(kind, ratio, bounds, verdict);
     let bounds = bounds.filter(|bounds| *bounds != UNKNOWN);
     let interval = bounds.map(|(low, high)| Interval { estimate: ratio, low, high, level });
-    FigureComparison { figure: name.into(), first, second, ratio, interval, verdict, text }
+    FigureComparison {
+        figure: name.into(),
+        first,
+        second,
+        first_is_lower_bound: false,
+        second_is_lower_bound: false,
+        ratio,
+        interval,
+        verdict,
+        text,
+    }
+}
+
+/// `figure` with what is known of its values: whether the first and the second are lower bounds.
+pub(crate) fn with_lower_bounds(
+    mut figure: FigureComparison,
+    [first, second]: [bool; 2],
+) -> FigureComparison {
+    (figure.first_is_lower_bound, figure.second_is_lower_bound) = (first, second);
+    if first && second {
+        "cannot tell (both are lower bounds)".clone_into(&mut figure.text);
+        (figure.verdict, figure.interval) = (Verdict::CannotTell, None);
+    }
+    figure
 }
 
 /// Probability with which the interval of a ratio covers the true one.

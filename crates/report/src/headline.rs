@@ -4,6 +4,8 @@ use ssdyno_figures::{
     Interval, RunResult, bytes_per_second, joule_seconds, joules, nanoseconds, rate, significant,
 };
 
+use crate::lines::latency::bounded;
+
 /// How a figure counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FigureKind {
@@ -34,6 +36,15 @@ pub struct HeadlineFigure {
     pub value: f64,
     /// Bounds of the true value, where the run is long enough.
     pub interval: Option<Interval>,
+    /// Whether the true value can only be greater, because requests never completed.
+    pub is_lower_bound: bool,
+}
+
+impl HeadlineFigure {
+    /// The figure with its unit, and with `≥` where it is a lower bound.
+    pub fn text(&self) -> String {
+        figure_text(self.name, self.value, self.is_lower_bound)
+    }
 }
 
 /// Every name that [`headline_figures`] can give, and how the figure counts.
@@ -58,7 +69,8 @@ pub fn headline_figures(result: &RunResult) -> Vec<HeadlineFigure> {
         .iter()
         .filter_map(|&(name, kind)| {
             let (value, interval) = pick(result, name)?;
-            Some(HeadlineFigure { name, kind, value, interval })
+            let is_lower_bound = is_lower_bound(result, name);
+            Some(HeadlineFigure { name, kind, value, interval, is_lower_bound })
         })
         .collect()
 }
@@ -87,7 +99,9 @@ fn pick(result: &RunResult, name: &str) -> Option<(f64, Option<Interval>)> {
         }
         "host.cpu_ns_per_request" => {
             let interval = confidence.and_then(|all| all.host_cpu_ns_per_request);
-            (result.host.as_ref()?.cpu_ns_per_request, interval)
+            // Without a request that completed, the work is that for failed requests alone.
+            let host = result.host.as_ref().filter(|_| result.requests > 0)?;
+            (host.cpu_ns_per_request, interval)
         }
         _ => {
             let latency = result.latency_ns.as_ref()?.all;
@@ -103,6 +117,25 @@ fn pick(result: &RunResult, name: &str) -> Option<(f64, Option<Interval>)> {
             }
         }
     })
+}
+
+/// Whether requests that never completed make a lower bound of the figure `name`.
+fn is_lower_bound(result: &RunResult, name: &str) -> bool {
+    let all = result.latency_ns.as_ref().map(|latency| latency.all.lower_bounds());
+    let [mean, p50, p95, p99, p99_9, _] = all.unwrap_or_default();
+    match name {
+        "latency_ns.mean" | "energy_delay_joule_seconds" => mean,
+        "latency_ns.p50" => p50,
+        "latency_ns.p95" => p95,
+        "latency_ns.p99" => p99,
+        "latency_ns.p99_9" => p99_9,
+        _ => false,
+    }
+}
+
+/// A value of the figure `name` with its unit, and with `≥` where it is a lower bound.
+pub fn figure_text(name: &str, value: f64, is_lower_bound: bool) -> String {
+    bounded(is_lower_bound, figure_format(name)(value))
 }
 
 /// How a value of the figure `name` is shown, with its unit.

@@ -37,7 +37,9 @@ pub use compare_csv::comparison_csv;
 pub use directory::RunDirectory;
 pub use error::ResultError;
 pub use finite::to_json;
-pub use headline::{FigureKind, HEADLINES, HeadlineFigure, figure_format, headline_figures};
+pub use headline::{
+    FigureKind, HEADLINES, HeadlineFigure, figure_format, figure_text, headline_figures,
+};
 pub use html::{Axis, Page, Plot, table as html_table};
 pub use html::{comparison_html, report_html};
 pub use repeat::{compare_runs, repeated_figures, spread};

@@ -7,7 +7,7 @@ use ssdyno_figures::{
 use ssdyno_record::{mean_interval, mean_interval_at};
 
 use crate::changes::{AskedKeys, flaws};
-use crate::compare::{RATIO_LEVEL, compare_asked, concluded, judged, warnings};
+use crate::compare::{RATIO_LEVEL, compare_asked, concluded, judged, warnings, with_lower_bounds};
 use crate::headline::{FigureKind, HEADLINES, HeadlineFigure, headline_figures};
 use crate::unfair::{Unfair, unfair};
 
@@ -20,11 +20,19 @@ pub fn spread(runs: &[RunResult]) -> Vec<FigureSpread> {
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let varies = values.len() > 1 && mean != 0.0;
+        let is_lower_bound = any_lower_bound(runs, name);
+        // The spread between lower bounds says nothing of how far the true figures lie above them.
+        let high = |high: f64| if is_lower_bound { f64::INFINITY } else { high };
         Some(FigureSpread {
             figure: name.to_owned(),
             mean,
+            is_lower_bound,
             // No figure is below zero, however wide its interval is.
-            interval: mean_interval(&values).map(|all| Interval { low: all.low.max(0.0), ..all }),
+            interval: mean_interval(&values).map(|all| Interval {
+                low: all.low.max(0.0),
+                high: high(all.high),
+                ..all
+            }),
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             coefficient_of_variation: varies.then(|| (squares / (count - 1.0)).sqrt() / mean.abs()),
@@ -36,8 +44,9 @@ pub fn spread(runs: &[RunResult]) -> Vec<FigureSpread> {
 /// The figures of `side` as those of one run: means, with the intervals between runs.
 pub fn repeated_figures(side: &RepeatedRuns) -> Vec<HeadlineFigure> {
     let of = |&(name, kind): &(&'static str, FigureKind)| {
-        let FigureSpread { mean, interval, .. } = side.figures.iter().find(|f| f.figure == name)?;
-        Some(HeadlineFigure { name, kind, value: *mean, interval: *interval })
+        let FigureSpread { mean, interval, is_lower_bound, .. } =
+            *side.figures.iter().find(|f| f.figure == name)?;
+        Some(HeadlineFigure { name, kind, value: mean, interval, is_lower_bound })
     };
     HEADLINES.iter().filter_map(of).collect()
 }
@@ -48,6 +57,12 @@ fn values(runs: &[RunResult], name: &str) -> Option<Vec<f64>> {
     let values: Vec<f64> =
         runs.iter().map(|run| of(run).map(|f| f.value)).collect::<Option<_>>()?;
     (!values.is_empty() && values.iter().all(|value| value.is_finite())).then_some(values)
+}
+
+/// Whether the figure `name` of any of `runs` is a lower bound.
+fn any_lower_bound(runs: &[RunResult], name: &str) -> bool {
+    let of = |run| headline_figures(run).into_iter().find(|figure| figure.name == name);
+    runs.iter().filter_map(of).any(|figure| figure.is_lower_bound)
 }
 
 /// Compares `second` with `first`, which ran as often, run by run: run *i* of both has the same seed, or the same round.
@@ -119,17 +134,52 @@ fn paired(
     let bins = first.iter().chain(second).filter_map(|run| run.percentile_error_max);
     let least = if is_percentile { bins.fold(0.0, f64::max) } else { 0.0 };
     let half = ((interval.high - interval.low) / 2.0).max(least);
-    let bounds = ((interval.estimate - half).exp(), (interval.estimate + half).exp());
+    // The ratio of a figure that can be a lower bound is the first value by the second.
+    let open = [first, second].map(|runs| any_lower_bound(runs, name));
+    let low = if open[1] { 0.0 } else { (interval.estimate - half).exp() };
+    let high = if open[0] { f64::INFINITY } else { (interval.estimate + half).exp() };
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let means = (mean(&one), mean(&other));
-    Some(judged((name, kind), means, interval.estimate.exp(), Some((bounds, interval.level))))
+    let bounds = Some(((low, high), interval.level));
+    Some(with_lower_bounds(judged((name, kind), means, interval.estimate.exp(), bounds), open))
 }
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::Verdict;
+    use ssdyno_figures::{Latency, LatencyAtMost, LatencyByOp, Verdict};
 
     use super::*;
+
+    /// The median is exact, and the mean is a lower bound: requests never completed.
+    fn unanswered(mean: f64) -> RunResult {
+        let most = LatencyAtMost { p50: Some(5.0), ..LatencyAtMost::default() };
+        let all = Latency { mean, p50: 5.0, p99: 10.0, at_most: Some(most), ..Latency::default() };
+        let latency_ns = Some(LatencyByOp { all, ..LatencyByOp::default() });
+        RunResult { iops: 1.0, requests: 1, unanswered: 2, latency_ns, ..RunResult::default() }
+    }
+
+    #[test]
+    fn lower_bounds_of_runs_stay_lower_bounds() {
+        let runs = [7.0, 7.1].map(unanswered).to_vec();
+        let figures = spread(&runs);
+        let of = |name: &str| figures.iter().find(|figure| figure.figure == name).unwrap();
+        let mean = of("latency_ns.mean");
+        assert!(mean.is_lower_bound && mean.interval.unwrap().upper().is_none(), "{mean:?}");
+        assert!(!of("latency_ns.p50").is_lower_bound && !of("iops").is_lower_bound);
+        let side =
+            RepeatedRuns { name: "a".into(), asked: 2, runs: runs.clone(), figures: spread(&runs) };
+        let text = crate::repeated_text(&side);
+        assert!(text.contains("≥ 7.") && text.contains("at least"), "{text}");
+        assert!(text.contains("warning: 4 requests in 2 runs never completed"), "{text}");
+        // Whatever both bounds are, the true figures can be anything above them.
+        let other = [14.0, 14.2].map(unanswered).to_vec();
+        let all = compare_runs(&runs, &other, &AskedKeys::default()).unwrap();
+        let of = |name: &str| all.figures.iter().find(|figure| figure.figure == name).unwrap();
+        let mean = of("latency_ns.mean");
+        assert_eq!((mean.verdict, mean.interval), (Verdict::CannotTell, None));
+        assert_eq!(mean.text, "cannot tell (both are lower bounds)");
+        assert!(crate::comparison_text(&all).contains("≥ 14"), "{all:?}");
+    }
 
     fn runs(iops: &[f64]) -> Vec<RunResult> {
         iops.iter().map(|iops| RunResult { iops: *iops, ..RunResult::default() }).collect()

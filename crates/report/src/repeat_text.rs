@@ -4,7 +4,7 @@ use serde_json::Value;
 use ssdyno_block::counted;
 use ssdyno_figures::{FigureSpread, RepeatedRuns, RunResult, Warning};
 
-use crate::headline::{figure_format, headline_figures};
+use crate::headline::{figure_format, figure_text, headline_figures};
 use crate::side_by_side::aligned;
 
 /// Figures of the row of a run: a line of a terminal holds no more.
@@ -25,18 +25,20 @@ pub(crate) fn repeated_tables(side: &RepeatedRuns) -> [Vec<Vec<String>>; 2] {
 fn row(figure: &FigureSpread) -> [String; 6] {
     let format = figure_format(&figure.figure);
     let interval = figure.interval.map(|i| match i.high - i.estimate > i.estimate.abs() {
+        true if figure.is_lower_bound => format!("at least {}", format(i.low)),
         // Like the figures of a run: such bounds carry no information.
         true => "not within ± 100 %".to_owned(),
         false => format!("{} to {}", format(i.low), format(i.high)),
     });
+    let shown = |value| figure_text(&figure.figure, value, figure.is_lower_bound);
     let varies = figure.coefficient_of_variation.map(|by| format!("{:.2} %", by * 100.0));
     let none = || "-".to_owned();
     [
         figure.figure.clone(),
-        format(figure.mean),
+        shown(figure.mean),
         interval.unwrap_or_else(none),
-        format(figure.min),
-        format(figure.max),
+        shown(figure.min),
+        shown(figure.max),
         varies.unwrap_or_else(none),
     ]
 }
@@ -46,7 +48,7 @@ fn run_row(run: &RunResult, number: usize) -> Vec<String> {
     let mut row = vec![number.to_string(), seed.unwrap_or_else(|| "-".to_owned())];
     let figures = headline_figures(run);
     row.extend(COLUMNS.map(|name| match figures.iter().find(|figure| figure.name == name) {
-        Some(figure) => figure_format(name)(figure.value),
+        Some(figure) => figure.text(),
         None => "-".to_owned(),
     }));
     row
@@ -70,7 +72,7 @@ pub fn repeated_text(side: &RepeatedRuns) -> String {
     format!("{}: {runs}{of}\n{warnings}{over}\n{each}", side.name)
 }
 
-/// The warnings of the runs of `side`, a line for each kind: the first run that has it, and the numbers of the others. The
+/// The warnings of the runs of `side`, with a line about lower bounds. A line for each kind: the first run that has it, and the numbers of the others. The
 /// runs of a side have the same load, so their warnings differ in numbers alone.
 pub(crate) fn warnings(side: &RepeatedRuns) -> Vec<String> {
     let mut found: Vec<(&Warning, Vec<usize>)> = Vec::new();
@@ -94,7 +96,22 @@ pub(crate) fn warnings(side: &RepeatedRuns) -> Vec<String> {
         };
         format!("run {} of {}: {}{also}", runs[0], side.asked, warning.line())
     };
-    found.iter().map(line).collect()
+    let mut lines: Vec<String> = found.iter().map(line).collect();
+    lines.extend(unanswered(side));
+    lines
+}
+
+/// What the sign of lower bounds means, where there are some.
+fn unanswered(side: &RepeatedRuns) -> Option<String> {
+    let requests: u64 = side.runs.iter().map(|run| run.unanswered).sum();
+    let runs = side.runs.iter().filter(|run| run.unanswered > 0).count() as u64;
+    (requests > 0).then(|| {
+        format!(
+            "{} in {} never completed: each counts with the time of its wait, so figures marked ≥ are lower bounds",
+            counted(requests, "request", "requests"),
+            counted(runs, "run", "runs")
+        )
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use ssdyno_block::counted;
 use ssdyno_figures::{Comparison, Verdict, significant};
 
-use crate::headline::{HeadlineFigure, figure_format};
+use crate::headline::{HeadlineFigure, figure_text};
 use crate::lines::parts::compared_row;
 
 /// Keys that differ which are shown; the JSON form has all.
@@ -59,11 +59,10 @@ pub fn comparison_text(comparison: &Comparison) -> String {
             Verdict::Worse => "-",
             _ => "",
         };
-        let format = figure_format(&figure.figure);
         [
             figure.figure.clone(),
-            format(figure.first),
-            format(figure.second),
+            figure_text(&figure.figure, figure.first, figure.first_is_lower_bound),
+            figure_text(&figure.figure, figure.second, figure.second_is_lower_bound),
             mark.to_owned(),
             figure.text.clone(),
         ]
@@ -229,13 +228,15 @@ pub fn runs_table(
     };
     header.extend(figures.iter().map(short));
     header.push(format!("against {}", names.first().map_or("the first", String::as_str)));
-    let value = |at: usize, name: &str| all[at].iter().find(|f| f.name == name).map(|f| f.value);
+    let found = |at: usize, name: &str| all[at].iter().find(|figure| figure.name == name);
     let row = |at: usize| {
         let mut row = vec![names[at].clone()];
         row.extend(keys.iter().map(|key| key_of(comparisons, at, key)));
-        row.extend(figures.iter().map(|name| {
-            value(at, name).map_or_else(|| "-".to_owned(), |value| figure_format(name)(value))
-        }));
+        row.extend(
+            figures
+                .iter()
+                .map(|name| found(at, name).map_or_else(|| "-".to_owned(), HeadlineFigure::text)),
+        );
         row.push(match at.checked_sub(1).and_then(|other| comparisons.get(other)) {
             Some(comparison) => in_short(comparison),
             None => "-".to_owned(),
@@ -245,7 +246,7 @@ pub fn runs_table(
     let mut order: Vec<usize> = (0..all.len().min(names.len())).collect();
     if let Some(SortBy { figure, greatest_first }) = sort {
         let key = |at: &usize| {
-            let value = value(*at, figure);
+            let value = found(*at, figure).map(|figure| figure.value);
             value.map_or(f64::INFINITY, |value| if greatest_first { -value } else { value })
         };
         order.sort_by(|a, b| key(a).total_cmp(&key(b)));
@@ -350,6 +351,8 @@ mod tests {
             figure: name.to_owned(),
             first: 1.0,
             second: 1.0,
+            first_is_lower_bound: false,
+            second_is_lower_bound: false,
             ratio,
             interval: None,
             verdict,

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, Table, presets};
 use ssdyno_figures::{
     Energy, Interval, Latency, LatencyIntervals, RunResult, StopReason, Warning, WarningKind,
-    bytes_per_second, count, joule_seconds, joules, nanoseconds, percent, rate, seconds,
-    significant, things, watts,
+    bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant, things,
+    watts,
 };
 
 use crate::headline::headline_figures;
@@ -359,8 +359,7 @@ fn energy(text: &mut String, r: &RunResult) {
     let each =
         e.per_request.map(|j| format!("{} per request{}, ", joules(j), plus_minus(interval)));
     let each = each.unwrap_or_default();
-    let product = r.energy_delay_joule_seconds;
-    let product = product.map(|p| format!(", energy x delay {}", joule_seconds(p)));
+    let product = lines::latency::energy_delay(r).map(|product| format!(", {product}"));
     line(text, format_args!("{each}{}{}", above_idle(&e), product.unwrap_or_default()));
 }
 

@@ -16,7 +16,7 @@ const BATCHES_LEAST: usize = 8;
 /// The counts at one moment, all since the start of the run.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Point {
-    /// Requests completed.
+    /// Requests completed without error.
     pub(crate) completed: u64,
     /// Bytes of the writes that were issued.
     pub(crate) written_bytes: u64,

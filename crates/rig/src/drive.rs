@@ -542,7 +542,7 @@ impl State {
     /// The counts that figures have their intervals from.
     fn point(&self, drive: &Drive<'_>) -> Point {
         Point {
-            completed: drive.recorder.completed(),
+            completed: drive.recorder.recorded(),
             written_bytes: self.written_bytes,
             programmed: drive.meter.pages_programmed(),
             host_cpu: drive.device.host_cpu(),

@@ -225,16 +225,27 @@ pub(crate) fn add_slowness(result: &mut RunResult, faults: &FaultConfig, seed: u
 }
 
 /// Notes that the energy of a hung device is a lower bound: the model takes no more commands, and then goes to sleep. What real
-/// firmware draws while it hangs is not known.
+/// firmware draws while it hangs is not known. A reset revives the device.
 pub(crate) fn note_hung_energy(result: &mut RunResult) {
-    let hung = result.faults.as_ref().and_then(|faults| faults.device?.hung_at_seconds);
-    if let Some(at) = hung {
-        let text = format!(
-            "the device hung at {}: from then on the model counts the energy of an idle device, which a real one may exceed",
-            seconds(at)
-        );
-        result.notes.push(text);
-    }
+    let Some(faults) = &result.faults else { return };
+    let Some(at) = faults.device.and_then(|device| device.hung_at_seconds) else { return };
+    // Times of actions are in whole nanoseconds.
+    let revives = |action: &&DriverAction| {
+        action.kind == DriverActionKind::Reset && action.time_ns as f64 >= (at * 1e9).floor()
+    };
+    let until = match faults.driver_actions.iter().find(revives) {
+        Some(reset) => format!("until the reset at {}", seconds(reset.time_ns as f64 / 1e9)),
+        // Only the first actions are kept.
+        None if faults.driver_actions.len() == ACTIONS_MAX && faults.driver.resets > 0 => {
+            "until the next reset".to_owned()
+        }
+        None => "from then on".to_owned(),
+    };
+    let text = format!(
+        "the device hung at {}: {until} the model counts the energy of an idle device, which a real one may exceed",
+        seconds(at)
+    );
+    result.notes.push(text);
 }
 
 /// Notes that faults count in the whole run. A fault of the ramp-up may still have its effect in the recorded window, so the
@@ -302,6 +313,30 @@ mod tests {
         let [warm_up, memory] = &warned(Some(DeviceFaults::default()))[..] else { panic!("two") };
         assert!(warm_up.contains("injected faults"), "{warm_up}");
         assert_eq!(memory, "run longer");
+    }
+
+    #[test]
+    fn a_device_hangs_until_it_is_reset() {
+        let note = |actions: &[(u64, DriverActionKind)]| {
+            let actions = actions.iter().map(|&(time_ns, kind)| DriverAction { time_ns, kind });
+            let device = DeviceFaults { hung_at_seconds: Some(0.5), ..DeviceFaults::default() };
+            let mut result = RunResult {
+                faults: Some(FaultsResult {
+                    device: Some(device),
+                    driver_actions: actions.collect(),
+                    ..FaultsResult::default()
+                }),
+                ..RunResult::default()
+            };
+            note_hung_energy(&mut result);
+            result.notes.remove(0)
+        };
+        let (abort, reset) = (DriverActionKind::Abort, DriverActionKind::Reset);
+        assert!(note(&[]).contains("from then on the model"));
+        assert!(note(&[(600_000_000, abort)]).contains("from then on the model"));
+        // A reset before has another cause.
+        let text = note(&[(100_000_000, reset), (600_000_000, abort), (700_000_000, reset)]);
+        assert!(text.contains(": until the reset at 700.0 ms the model"), "{text}");
     }
 
     #[test]

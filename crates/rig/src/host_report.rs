@@ -20,9 +20,12 @@ pub(crate) fn result(
     let host = attach.host()?;
     let account = &account.of_window();
     let end = end.saturating_sub(account.window_start);
-    // The maximum avoids a division by zero in a run without requests. All counts are then zero,
-    // and so are the figures.
-    let requests = account.requests.max(1) as f64;
+    // The requests that IOPS and the energy of the drive count, too. The work for those that failed is part of what the
+    // others took.
+    let failed: u64 = account.failed_by_core.iter().sum();
+    let good = account.requests.saturating_sub(failed);
+    // The maximum avoids a division by zero in a run without such requests. Tables leave its figures out.
+    let requests = good.max(1) as f64;
     let each = |count: u64| count as f64 / requests;
     let nanoseconds = |time: Time| time.as_ns_f64() / requests;
     let cpu = &account.cpu;
@@ -61,7 +64,7 @@ pub(crate) fn result(
         cores: cores(account, window_end.saturating_sub(account.window_start)),
         cache: account.cache.as_ref().map(cache),
         network,
-        energy: energy(host, account, end),
+        energy: energy(host, account, good, end),
         host_toml: host.config.to_toml(),
     })
 }
@@ -91,13 +94,14 @@ fn cores(account: &Account, window: Time) -> Vec<HostCore> {
     (0..account.cpu.cores())
         .map(|core| HostCore {
             busy_share: rate(account.cpu.of_core(core).as_s_f64()).min(1.0),
-            iops: rate(account.delivered_by_core[core] as f64),
+            iops: rate((account.delivered_by_core[core] - account.failed_by_core[core]) as f64),
             throughput_bytes_per_second: rate(account.bytes_by_core[core] as f64),
         })
         .collect()
 }
 
-fn energy(host: &HostPlan, account: &Account, end: Time) -> HostEnergy {
+/// `good` requests completed without error.
+fn energy(host: &HostPlan, account: &Account, good: u64, end: Time) -> HostEnergy {
     let cpu = &host.config.cpu;
     let busy = account.cpu.total().as_s_f64();
     // S3-42 shows that the idle floor is most of the energy of a lightly loaded device. The same
@@ -107,7 +111,6 @@ fn energy(host: &HostPlan, account: &Account, end: Time) -> HostEnergy {
     HostEnergy {
         total_joules: idle_joules + above,
         above_idle_joules: above,
-        above_idle_joules_per_request: (account.requests > 0)
-            .then(|| above / account.requests as f64),
+        above_idle_joules_per_request: (good > 0).then(|| above / good as f64),
     }
 }

@@ -204,6 +204,22 @@ impl Device for PerNamespaceRecorder {
 
     fn begin_window(&mut self, at: Time) {
         self.machine.as_device().begin_window(at);
+        // The window is that of the run: what completed before is in none of its figures. Requests on their way belong to
+        // the window in which they complete.
+        for recorder in &mut self.recorders {
+            *recorder = Some(Recorder::new(Keep::Summary, None).start_recording_at(at));
+        }
+        let on_their_way = self.sent.iter().zip(0..).filter_map(|(sent, token)| {
+            let sent = sent.as_ref()?;
+            Some((sent.at, self.place(Token(token))))
+        });
+        let mut on_their_way: Vec<(Time, usize)> = on_their_way.collect();
+        on_their_way.sort_unstable();
+        for (sent, place) in on_their_way {
+            if let Some(recorder) = &mut self.recorders[place] {
+                recorder.arrived(sent);
+            }
+        }
     }
 
     fn run_until_completion(
@@ -241,7 +257,7 @@ impl SimTarget for PerNamespaceRecorder {
         });
     }
 
-    fn namespaces(&mut self) -> Vec<NamespaceResult> {
+    fn namespaces(&mut self, end: Time) -> Vec<NamespaceResult> {
         let mut all = Vec::new();
         for (place, namespace) in self.loaded.iter().enumerate() {
             // A namespace that several threads share appears several times in the list. Only its
@@ -255,7 +271,7 @@ impl SimTarget for PerNamespaceRecorder {
                 1 => Vec::new(),
                 _ => self.of_thread.iter().enumerate().filter_map(has).collect(),
             };
-            let recording = self.recorders[place].take().map(|r| r.finish(Time::ZERO));
+            let recording = self.recorders[place].take().map(|r| r.finish(end));
             let figures = recording.as_ref().map(Recording::namespace_result).unwrap_or_default();
             all.push(NamespaceResult {
                 namespace: namespace.id,

@@ -280,6 +280,10 @@ impl Parts<'_> {
 
     fn fill_energy(&self, result: &mut RunResult) {
         let energy = self.energy;
+        // A device that takes no energy in any time has no energy model. Zero joules would look like a figure.
+        if energy.total_joules <= 0.0 && energy.seconds > 0.0 {
+            return;
+        }
         let requests = result.requests as f64;
         result.energy_seconds = Some(energy.seconds);
         let [flash, cpu, dram, bus, parts] = energy.component_joules;

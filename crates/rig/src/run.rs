@@ -168,7 +168,7 @@ impl SimRun {
         let by_unit = report::finished(meter, device.device(), (recording.start(), end));
         let energy = &by_unit.whole;
         let failure = failure(&ended, device.as_ref(), workload.as_mut());
-        let namespaces = device.namespaces();
+        let namespaces = device.namespaces(recording.end());
         let mut result = report::Parts {
             run: self,
             namespaces,

@@ -21,8 +21,9 @@ pub(crate) trait SimTarget: Send {
     }
     /// The reports of the path between workload and device; `end` is when everything was over.
     fn path(&self, end: Time, report: &mut PathFigures);
-    /// The figures of each namespace, where namespaces were chosen. Ends their recording.
-    fn namespaces(&mut self) -> Vec<NamespaceResult> {
+    /// The figures of each namespace, where namespaces were chosen, until the window of the run ended at `end`. Ends their
+    /// recording.
+    fn namespaces(&mut self, _end: Time) -> Vec<NamespaceResult> {
         Vec::new()
     }
 }

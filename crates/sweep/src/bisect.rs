@@ -223,7 +223,11 @@ impl Bisection<'_> {
 
 /// What `row` says about `bound`.
 fn side(row: &SweepRow, bound: &Requirement) -> Side {
-    // Overload comes first. In an overloaded run the completed requests may still be fast,
+    // Failures come first: the latency of the other requests says nothing of those that failed.
+    if let Some(failed) = row.failed_requests() {
+        return Side::Failing(failed);
+    }
+    // Then overload. In an overloaded run the completed requests may still be fast,
     // while the queue in front of them grows without end.
     if row.overloaded {
         return Side::Overloaded;
@@ -260,6 +264,27 @@ mod tests {
     use ssdyno_figures::KeepGoing;
 
     use super::*;
+    use crate::ceiling::FailedRequests;
+    use crate::row::SweepFigure;
+
+    #[test]
+    fn a_row_with_failed_requests_is_beyond_every_bound() {
+        let bound = Requirement::latency_target("p99=1ms").unwrap();
+        let figure =
+            SweepFigure { value: 1e5, low: Some(9e4), high: Some(1.1e5), ..SweepFigure::default() };
+        let row = |errors, unanswered| SweepRow {
+            figures: [("latency_ns.p99".to_owned(), figure)].into(),
+            requests: 90,
+            errors,
+            unanswered,
+            ..SweepRow::new(0, Vec::new(), 1)
+        };
+        assert_eq!(side(&row(0, 0), &bound), Side::Within);
+        for (errors, unanswered) in [(10, 0), (10, 10), (0, 10)] {
+            let failing = Side::Failing(FailedRequests { failed: 10, requests: 100 });
+            assert_eq!(side(&row(errors, unanswered), &bound), failing);
+        }
+    }
 
     /// The 2000 writes of a run fit into the buffer of 16 MiB (4096 pages), where each takes microseconds. The drive
     /// itself completes a few ten thousand a second. Without longer runs the search ended at

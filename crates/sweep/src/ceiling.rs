@@ -1,7 +1,10 @@
 //! The highest rate of arrivals at which a latency stays within a bound, and how it is found.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_block::counted;
 use ssdyno_report::figure_format;
 use ssdyno_session::{Failure, FailureKind};
 
@@ -23,11 +26,30 @@ pub(crate) enum Side {
     Beyond,
     /// More requests arrive than the target completes: beyond, whatever the latency of those that ended.
     Overloaded,
+    /// Requests failed: beyond, whatever the latency of the others.
+    Failing(FailedRequests),
     /// The bound lies within the interval of the figure.
     Undecided,
 }
 
-/// The highest rate of arrivals at which a latency stays within its bound. Rates are requests per second.
+/// Requests of a run that ended in an error or never completed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FailedRequests {
+    /// Number of requests that failed.
+    pub failed: u64,
+    /// Number of all requests.
+    pub requests: u64,
+}
+
+impl fmt::Display for FailedRequests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let requests = counted(self.requests, "request", "requests");
+        write!(f, "{} of {requests} failed", self.failed)
+    }
+}
+
+/// The highest rate of arrivals at which a latency stays within its bound and no request fails. Rates are requests per
+/// second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
     /// The bounded figure, such as `latency_ns.p99`.
@@ -45,6 +67,10 @@ pub struct Ceiling {
     /// Whether `beyond` is the saturation of the target: requests arrive faster than the target completes them.
     #[serde(default)]
     pub overloaded: bool,
+    /// Requests that failed at `beyond`; left out if none failed. A rate at which requests fail is never within the
+    /// bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedRequests>,
     /// Greatest number of outstanding requests of the load with which `beyond` is saturated; left out without such a
     /// limit. The target may complete more requests per second with more outstanding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,6 +91,7 @@ impl Ceiling {
             within: None,
             beyond: None,
             overloaded: false,
+            failed: None,
             outstanding_limit: None,
             undecided: Vec::new(),
             steps: 0,
@@ -124,9 +151,13 @@ impl Ceiling {
                 // below it, and one beyond decides all rates above.
                 self.undecided.retain(|at| *at > rate);
             }
-            Side::Beyond | Side::Overloaded => {
+            Side::Beyond | Side::Overloaded | Side::Failing(_) => {
                 if self.beyond.is_none_or(|before| rate < before) {
                     (self.beyond, self.overloaded) = (Some(rate), side == Side::Overloaded);
+                    self.failed = match side {
+                        Side::Failing(failed) => Some(failed),
+                        _ => None,
+                    };
                     self.outstanding_limit = limit;
                 }
                 self.undecided.retain(|at| *at < rate);
@@ -143,6 +174,14 @@ impl Ceiling {
         if self.within.is_some() {
             return None;
         }
+        if let (Some(failed), Some(rate), true) =
+            (self.failed, self.beyond, self.undecided.is_empty())
+        {
+            let what = format!("no rate meets {}: {failed} at {}", bound.latency(), iops(rate));
+            return Some(Failure::new(FailureKind::Failed, what).with_help(
+                "`run --rate` shows why requests fail at that rate; remove the cause, such as `faults`",
+            ));
+        }
         let tried = self.undecided.first().copied().or(self.beyond)?;
         let what = format!("{} was not within the bound at any rate", bound.latency());
         let what = format!("{what}, down to {}", iops(tried));
@@ -154,9 +193,10 @@ impl Ceiling {
     /// The result in a line.
     pub(crate) fn line(&self, bound: &Requirement) -> String {
         let bound = bound.latency();
-        let beyond = self.beyond.map(|rate| match self.overloaded {
-            true => format!("saturated at {}", iops(rate)),
-            false => format!("beyond at {}", iops(rate)),
+        let beyond = self.beyond.map(|rate| match (self.failed, self.overloaded) {
+            (Some(failed), _) => format!("{failed} at {}", iops(rate)),
+            (None, true) => format!("saturated at {}", iops(rate)),
+            (None, false) => format!("beyond at {}", iops(rate)),
         });
         let mut rest: Vec<String> = beyond.into_iter().collect();
         if let (Some(low), Some(high)) = (self.undecided.first(), self.undecided.last()) {
@@ -264,5 +304,20 @@ mod tests {
         let side = |rate| if rate < 2e5 { Side::Within } else { Side::Overloaded };
         let (found, _) = search(1e9, 1e5, side);
         assert!(found.overloaded && found.line(&bound).contains("saturated at"));
+    }
+
+    /// The requests that do not fail may be as fast as ever.
+    #[test]
+    fn a_rate_at_which_requests_fail_is_not_within_the_bound() {
+        let bound = Requirement::latency_target("p99=1ms").unwrap();
+        let failing = Side::Failing(FailedRequests { failed: 1800, requests: 2000 });
+        let (found, _) = search(1e9, 1e5, |_| failing);
+        assert_eq!(found.within, None);
+        let failure = found.failure(&bound).unwrap();
+        assert!(failure.message.contains("1800 of 2000 requests failed at 1"), "{failure:?}");
+        assert!(found.line(&bound).starts_with("no tried rate meets p99 <= 1"), "{found:?}");
+        let (found, _) = search(1e9, 1e5, |rate| if rate < 2e5 { Side::Within } else { failing });
+        assert!(found.failure(&bound).is_none());
+        assert!(found.line(&bound).contains("requests failed at 2"), "{}", found.line(&bound));
     }
 }

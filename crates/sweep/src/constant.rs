@@ -65,7 +65,7 @@ mod tests {
         let rows = |cost: fn(u64, u64) -> u64| -> Vec<SweepRow> {
             let row = |at: u64| {
                 let value = cost(at / 2, at % 2) as f64;
-                let figure = SweepFigure { value, low: None, high: None };
+                let figure = SweepFigure { value, ..SweepFigure::default() };
                 SweepRow {
                     state: DesignState::Done,
                     figures: [(COST.to_owned(), figure)].into(),

@@ -92,7 +92,8 @@ fn power(row: &SweepRow) -> Option<SweepFigure> {
     // interval, so the knee is claimed too seldom and not too often.
     let low = throughput.low.zip(mean.high).and_then(|(bytes, ns)| ratio(bytes, ns));
     let high = throughput.high.zip(mean.low).and_then(|(bytes, ns)| ratio(bytes, ns));
-    Some(SweepFigure { value, low, high })
+    // A latency that is a lower bound makes an upper bound of the power, which is marked as neither.
+    Some(SweepFigure { value, low, high, ..SweepFigure::default() })
 }
 
 fn knee(points: &[CurvePoint]) -> Option<Knee> {
@@ -130,6 +131,7 @@ mod tests {
             value,
             low: Some(value * (1.0 - share)),
             high: Some(value * (1.0 + share)),
+            ..SweepFigure::default()
         };
         let figures = [(THROUGHPUT, throughput), (MEAN, mean)];
         SweepRow {

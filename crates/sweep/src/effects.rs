@@ -230,7 +230,7 @@ mod tests {
             .iter()
             .map(|(a, b)| {
                 let value = 10f64.powi(*a) * 2f64.powi(*b);
-                let figure = SweepFigure { value, low: None, high: None };
+                let figure = SweepFigure { value, ..SweepFigure::default() };
                 SweepRow {
                     state: DesignState::Done,
                     figures: [("iops".to_owned(), figure)].into(),
@@ -255,7 +255,7 @@ mod tests {
     /// Designs with figures by `cost` of their values.
     fn rows(designs: Vec<Vec<Value>>, cost: impl Fn(&[Value]) -> f64) -> Vec<SweepRow> {
         let row = |(number, values): (u64, Vec<Value>)| {
-            let figure = SweepFigure { value: cost(&values), low: None, high: None };
+            let figure = SweepFigure { value: cost(&values), ..SweepFigure::default() };
             SweepRow {
                 state: DesignState::Done,
                 figures: [("cost".to_owned(), figure)].into(),

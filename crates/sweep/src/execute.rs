@@ -470,13 +470,15 @@ fn filled(
         row.why = bound.map(|bound| stopped_because(bound, broken));
     }
     (row.requests, row.errors) = (result.requests, result.errors);
+    row.unanswered = result.unanswered;
     row.overloaded = result.warns_of(WarningKind::Overloaded);
     row.outstanding_limit = row.outstanding_limit.filter(|_| row.overloaded);
     row.warnings = warned::kinds(plan, &result.warnings);
     let figures = headline_figures(result).into_iter().map(|figure| {
         let low = figure.interval.map(|interval| interval.low);
         let high = figure.interval.and_then(|interval| interval.upper());
-        (figure.name.to_owned(), SweepFigure { value: figure.value, low, high })
+        let (value, is_lower_bound) = (figure.value, figure.is_lower_bound);
+        (figure.name.to_owned(), SweepFigure { value, is_lower_bound, low, high })
     });
     row.figures = figures.collect();
     row.figures.extend(costs.iter().map(priced));
@@ -485,7 +487,7 @@ fn filled(
 
 /// A cost as a figure, which is exact.
 fn priced(&(name, value): &(&'static str, f64)) -> (String, SweepFigure) {
-    (name.to_owned(), SweepFigure { value, low: None, high: None })
+    (name.to_owned(), SweepFigure { value, ..SweepFigure::default() })
 }
 
 pub(crate) fn hash(spec: &RunSpec) -> String {

@@ -122,9 +122,13 @@ mod tests {
     use crate::row::SweepFigure;
 
     fn row(p99: f64, half: Option<f64>, cost: f64) -> SweepRow {
-        let latency =
-            SweepFigure { value: p99, low: half.map(|h| p99 - h), high: half.map(|h| p99 + h) };
-        let cost = SweepFigure { value: cost, low: None, high: None };
+        let latency = SweepFigure {
+            value: p99,
+            low: half.map(|h| p99 - h),
+            high: half.map(|h| p99 + h),
+            ..SweepFigure::default()
+        };
+        let cost = SweepFigure { value: cost, ..SweepFigure::default() };
         SweepRow {
             state: DesignState::Done,
             figures: [("latency_ns.p99".to_owned(), latency), ("cost".to_owned(), cost)].into(),
@@ -179,6 +183,7 @@ mod tests {
                 value,
                 low: Some(value * 0.99),
                 high: Some(value * 1.01),
+                ..SweepFigure::default()
             };
             let figures = [("latency_ns.p99", p99), ("host.cpu_ns_per_request", cpu)];
             SweepRow {

@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn an_overloaded_design_is_worse_than_any_other_and_has_a_direction() {
         let row = |overloaded, iops, p99| {
-            let figure = |value| SweepFigure { value, low: None, high: None };
+            let figure = |value| SweepFigure { value, ..SweepFigure::default() };
             let figures = [("iops", iops), ("latency_ns.p99", p99)];
             let figures = figures.map(|(name, value)| (name.to_owned(), figure(value))).into();
             let state = DesignState::Done;

@@ -278,7 +278,7 @@ mod tests {
                     let (code_a, code_b) = (f64::from(a) / 1.5 - 1.0, f64::from(b) - 1.0);
                     let noise = rng.random_range(-0.05..0.05);
                     let value = (y(code_a, code_b, c) + noise).exp();
-                    let figure = SweepFigure { value, low: None, high: None };
+                    let figure = SweepFigure { value, ..SweepFigure::default() };
                     rows.push(SweepRow {
                         state: DesignState::Done,
                         figures: [("iops".to_owned(), figure)].into(),

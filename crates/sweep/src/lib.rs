@@ -47,7 +47,7 @@ mod text;
 mod warned;
 
 pub use axis::Axis;
-pub use ceiling::Ceiling;
+pub use ceiling::{Ceiling, FailedRequests};
 pub use cost::CostModel;
 pub use curve::{Curve, CurvePoint, Knee};
 pub use designs::{DESIGNS_MAX, Designs, Sampling};

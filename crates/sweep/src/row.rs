@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use ssdyno_block::counted;
 use ssdyno_figures::WarningKind;
+use ssdyno_session::{Failure, FailureKind};
 
-use crate::ceiling::Ceiling;
+use crate::ceiling::{Ceiling, FailedRequests};
 use crate::cost::COSTS;
 use crate::curve::Curve;
 use crate::generations::SearchOutcome;
@@ -17,6 +19,11 @@ use crate::plan::SweepPlan;
 
 /// Version of the shape of [`SweepResult`]. It rises when a key is renamed, removed or changes its meaning.
 pub const SWEEP_VERSION: u32 = 1;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
 
 /// State of a design.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -55,10 +62,13 @@ pub enum Standing {
 }
 
 /// A figure of a design.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SweepFigure {
     /// The figure.
     pub value: f64,
+    /// Whether `value` is itself a lower bound, because requests never completed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lower_bound: bool,
     /// Lower bound of the true value, with 95 %; left out if the run does not give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
@@ -92,6 +102,10 @@ pub struct SweepRow {
     /// Requests that ended in an error.
     #[serde(default)]
     pub errors: u64,
+    /// Requests that never completed: given up (also counted in `errors`), or outstanding at the end of the run. With
+    /// such requests, latencies can be lower bounds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unanswered: u64,
     /// Whether requests arrived faster than the target completed them. The latencies then grow with the length of the
     /// run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -129,6 +143,7 @@ impl SweepRow {
             spec_hash: String::new(),
             requests: 0,
             errors: 0,
+            unanswered: 0,
             overloaded: false,
             outstanding_limit: None,
             warnings: Vec::new(),
@@ -136,6 +151,14 @@ impl SweepRow {
             standing: None,
             within_chance: false,
         }
+    }
+
+    /// The requests that failed; `None` if none did.
+    pub(crate) fn failed_requests(&self) -> Option<FailedRequests> {
+        // Those given up are in both counts.
+        let failed = self.errors.max(self.unanswered);
+        let requests = self.requests + failed;
+        (failed > 0).then_some(FailedRequests { failed, requests })
     }
 
     /// A figure of the design.
@@ -296,6 +319,23 @@ pub struct SweepResult {
 }
 
 impl SweepResult {
+    /// Why a sweep of one load is no success although all its runs ended: requests failed, as a single run judges it.
+    pub fn failed_requests(&self) -> Option<Failure> {
+        // A bisection says by its ceiling what its failures mean.
+        let is_bisection = self.ceiling.is_some();
+        let failed: u64 = self.rows.iter().map(|row| row.errors).sum();
+        (failed > 0 && !is_bisection).then(|| {
+            let runs = self.rows.iter().filter(|row| row.errors > 0).count() as u64;
+            let message = format!(
+                "{} ended in an error, in {}",
+                counted(failed, "request", "requests"),
+                counted(runs, "run", "runs")
+            );
+            Failure::new(FailureKind::Failed, message)
+                .with_help("`ssdyno run` with the value of such a row shows why its requests fail")
+        })
+    }
+
     /// The designs of the front, the best by the first objective first.
     pub fn front(&self) -> Vec<&SweepRow> {
         let is_front = |row: &&SweepRow| row.standing == Some(Standing::Front);

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::Value;
 use ssdyno_block::counted;
 use ssdyno_figures::{Interval, LEVEL};
-use ssdyno_report::{aligned, figure_format, plus_minus};
+use ssdyno_report::{aligned, figure_format, figure_text, plus_minus};
 
 use crate::curve_page::curve_text;
 use crate::generations::{SearchEnd, SearchOutcome};
@@ -263,7 +263,7 @@ fn has_chance(result: &SweepResult) -> bool {
 /// A figure with its interval.
 pub(crate) fn figure(row: &SweepRow, name: &str) -> String {
     let Some(figure) = row.figures.get(name) else { return "-".to_owned() };
-    let shown = figure_format(name)(figure.value);
+    let shown = figure_text(name, figure.value, figure.is_lower_bound);
     // An interval around a value of zero has no relative width, and a sign before
     // a percentage of nothing would confuse.
     let bounds = figure.low.zip(figure.high).filter(|_| figure.value > 0.0);
@@ -388,7 +388,12 @@ mod tests {
     #[test]
     fn intervals_above_100_percent_are_not_told() {
         let told = |low, high| {
-            let one = SweepFigure { value: 100_000.0, low: Some(low), high: Some(high) };
+            let one = SweepFigure {
+                value: 100_000.0,
+                low: Some(low),
+                high: Some(high),
+                ..SweepFigure::default()
+            };
             let figures = [("latency_ns.p99".to_owned(), one)].into();
             let row = SweepRow { figures, ..SweepRow::new(0, Vec::new(), 1) };
             figure(&row, "latency_ns.p99")
@@ -396,5 +401,13 @@ mod tests {
         assert_eq!(told(98_000.0, 102_000.0), "100.0 µs ± 2.0 %");
         assert_eq!(told(90_000.0, 350_000.0), "100.0 µs (interval wider than ± 100 %)");
         assert_eq!(told(90_000.0, 250_000.0), "100.0 µs -10 +∞ %");
+    }
+
+    #[test]
+    fn a_lower_bound_has_its_sign() {
+        let one = SweepFigure { value: 100_000.0, is_lower_bound: true, ..SweepFigure::default() };
+        let figures = [("latency_ns.p99".to_owned(), one)].into();
+        let row = SweepRow { figures, ..SweepRow::new(0, Vec::new(), 1) };
+        assert_eq!(figure(&row, "latency_ns.p99"), "≥ 100.0 µs");
     }
 }

@@ -104,9 +104,17 @@ pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
         )
     });
     let failed = done(rows).filter(|row| row.errors > 0).count() as u64;
+    // Requests that never completed are in the latencies with their waiting time.
+    let covered = match done(rows).any(|row| row.unanswered > 0) {
+        true => {
+            "rates cover the other requests; in latencies, requests that never completed count with their waiting time, so \
+             figures marked ≥ are lower bounds"
+        }
+        false => "the figures cover the other requests",
+    };
     let fourth = (failed > 0).then(|| {
         format!(
-            "{} requests that failed, because the plan injects faults: the figures cover the other requests",
+            "{} requests that failed, because the plan injects faults: {covered}",
             counted(failed, "design has", "designs have")
         )
     });
@@ -159,6 +167,19 @@ mod tests {
         let told =
             result.notes.iter().any(|note| note.contains("2 designs have requests that failed"));
         assert!(told, "{:?}", result.notes);
+    }
+
+    #[test]
+    fn requests_that_never_completed_make_lower_bounds() {
+        let row = |unanswered| SweepRow {
+            state: DesignState::Done,
+            errors: 10,
+            unanswered,
+            ..SweepRow::new(0, Vec::new(), 1)
+        };
+        let told = |unanswered| notes(&SweepPlan::default(), &[row(unanswered)]).join("\n");
+        assert!(told(10).contains("lower bounds") && !told(10).contains("the figures cover"));
+        assert!(told(0).ends_with("the figures cover the other requests"), "{}", told(0));
     }
 
     /// All writes of a short run fit into the larger buffer: its design looks better than a longer run would show. The

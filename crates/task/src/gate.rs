@@ -126,11 +126,20 @@ const NOT_WHOLE: &str = "the run has errors or is partial";
 /// The end of the text about a figure that is not there.
 const ABSENT: &str = "no such figure";
 
+/// Why none of `figures` is `name`.
+fn absent(name: &str, figures: &[HeadlineFigure]) -> String {
+    let has_requests = figures.iter().any(|figure| figure.name == "latency_ns.mean");
+    match name.starts_with("energy_") && has_requests {
+        true => format!("the device has no energy model: {ABSENT}"),
+        false => format!("the run has {ABSENT}"),
+    }
+}
+
 fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], doubt: Option<&str>) -> Vec<Gate> {
     let judge = |bound: &Requirement| {
         let found = figures.iter().find(|figure| figure.name == bound.figure());
         let (verdict, found) = match found {
-            None => (GateVerdict::Undecided, format!("the run has {ABSENT}")),
+            None => (GateVerdict::Undecided, absent(bound.figure(), figures)),
             Some(figure) => {
                 let format = figure_format(figure.name);
                 // Every figure varies between seeds. Without an interval nobody knows by how much, and a
@@ -194,7 +203,9 @@ pub fn not_slower(limits: &[SlowerLimit], comparison: &Comparison) -> Vec<Gate> 
                     let verdict = match &one.interval {
                         // Simulations with the same seed give the same figure to the last digit. There is nothing
                         // uncertain then, although no interval exists.
-                        _ if one.first == one.second => GateVerdict::Holds,
+                        _ if one.first == one.second && !one.second_is_lower_bound => {
+                            GateVerdict::Holds
+                        }
                         Some(interval) if interval.low >= least => GateVerdict::Holds,
                         Some(interval) if interval.high < least => GateVerdict::Broken,
                         _ => GateVerdict::Undecided,
@@ -387,11 +398,28 @@ mod tests {
     }
 
     #[test]
+    fn a_bound_of_energy_needs_an_energy_model() {
+        let latency = ssdyno_figures::LatencyByOp::default();
+        let result = RunResult {
+            requests: 1000,
+            iops: 1e5,
+            latency_ns: Some(latency),
+            ..RunResult::default()
+        };
+        let gates = requirements(&["energy_per_request<1m".parse().unwrap()], &result);
+        let failure = gate_failure(&gates).unwrap();
+        assert!(failure.message.contains("the device has no energy model"), "{failure:?}");
+        assert!(failure.help.as_ref().unwrap().contains("bound a figure"), "{failure:?}");
+    }
+
+    #[test]
     fn slower_is_judged_by_the_interval_of_the_ratio() {
         let figure = |name: &str, low, high| FigureComparison {
             figure: name.to_owned(),
             first: 1.0,
             second: 2.0,
+            first_is_lower_bound: false,
+            second_is_lower_bound: false,
             ratio: (low + high) / 2.0,
             interval: Some(interval(low, high)),
             verdict: Verdict::CannotTell,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use ssdyno_cluster::OPEN_METRICS_TYPE;
 use ssdyno_figures::{Comparison, FigureComparison, Verdict};
-use ssdyno_report::{compare, comparison_html, figure_format};
+use ssdyno_report::{compare, comparison_html, figure_text};
 use ssdyno_session::{Failure, FailureKind, RunSpec};
 use ssdyno_task::Task;
 
@@ -190,8 +190,8 @@ impl FigureView {
         FigureView {
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
-            first_text: figure_format(&figure.figure)(figure.first),
-            second_text: figure_format(&figure.figure)(figure.second),
+            first_text: figure_text(&figure.figure, figure.first, figure.first_is_lower_bound),
+            second_text: figure_text(&figure.figure, figure.second, figure.second_is_lower_bound),
             figure,
         }
     }

@@ -293,6 +293,12 @@ fn a_server_that_never_answers_is_given_up() {
     let measured = hangs.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(matches!(measured.failure, Some(BenchError::Hang { outstanding: 4, .. })));
     assert_eq!((measured.result.requests, measured.result.unanswered), (20, 4));
+    let notes = measured.result.notes.join("\n");
+    assert!(
+        notes.contains("4 requests had not completed when the run ended: the server"),
+        "{notes}"
+    );
+    assert!(!notes.contains("kernel"), "{notes}");
     let stopped = hangs.execute(&mut |progress| match progress.completed {
         0 => KeepGoing::Continue,
         _ => KeepGoing::Stop,

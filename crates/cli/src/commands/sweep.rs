@@ -208,7 +208,7 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
         }
     };
     let is_file = args.target.as_deref().is_some_and(is_plan);
-    let shown = Shown { top: args.top, csv: args.csv, replay: None, is_file };
+    let shown = Shown { top: args.top, csv: args.csv, replay: None, is_file, is_run: false };
     conclude(prepared, folder, &plan, &shown, output)
 }
 
@@ -222,6 +222,8 @@ pub(crate) struct Shown {
     pub(crate) replay: Option<String>,
     /// Whether the plan is a file, in which the user writes keys.
     pub(crate) is_file: bool,
+    /// Whether `ssdyno run` asked for it: failed requests are then an error, as of a single run.
+    pub(crate) is_run: bool,
 }
 
 /// Runs the designs, and writes and prints their results.
@@ -246,6 +248,9 @@ pub(crate) fn conclude(
     let written = folder.as_ref().map(write).transpose();
     if let Err(error) = &written {
         failure = Some(unwritable(error));
+    }
+    if shown.is_run {
+        failure = failure.or_else(|| result.failed_requests());
     }
     let place = written.ok().flatten();
     let told = output.either(

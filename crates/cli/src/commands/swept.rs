@@ -66,7 +66,7 @@ fn carry_out(
         let load = format!("{}-sweep", plan.run.load(plan.run.target()));
         RunDirectory::default_name(plan.run.target(), &load, Some(plan.run.seed), SystemTime::now())
     })?;
-    let shown = Shown { top: 0, csv: args.csv, replay: Some(replay), is_file: false };
+    let shown = Shown { top: 0, csv: args.csv, replay: Some(replay), is_file: false, is_run: true };
     conclude(prepared, folder, &plan, &shown, output)
 }
 

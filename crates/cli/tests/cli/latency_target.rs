@@ -51,6 +51,21 @@ fn the_highest_rate_within_a_mean_is_that_of_the_queue() {
     assert!(text.contains("; at most 100000 requests were outstanding"), "{text}");
 }
 
+/// Nine of ten requests fail: the latency of the tenth is no reason to call the rate sustained. Sweeps judge failed requests as
+/// single runs do.
+#[test]
+fn a_rate_at_which_requests_fail_is_not_the_answer() {
+    let place = Place::new();
+    let load = ["run", "sim:nvme-tlc", "-w", "randread", "--requests", "1000", "--keep", "none"];
+    let args = |more: &[&'static str]| [&load[..], &["-s", "faults.error=0.9"], more].concat();
+    let error = place.fails(1, &args(&["--latency-target", "p99=10ms"]));
+    assert!(error.contains("no rate meets p99 <= 10ms: "), "{error}");
+    assert!(error.contains(" of 1000 requests failed at "), "{error}");
+    let error = place.fails(1, &args(&["--sweep", "depth=1,2"]));
+    assert!(error.contains("requests ended in an error, in 2 runs"), "{error}");
+    assert!(place.fails(1, &args(&[])).contains("requests ended in an error"));
+}
+
 #[test]
 fn what_has_no_place_beside_a_target_of_latency_is_refused() {
     let place = Place::new();

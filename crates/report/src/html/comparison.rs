@@ -8,7 +8,7 @@ use ssdyno_figures::{
 
 use super::page::{Page, table};
 use super::plot::{Axis, Plot, short};
-use crate::headline::{figure_format, headline_figures};
+use crate::headline::{figure_text, headline_figures};
 use crate::lines::parts::compared_row;
 use crate::repeat::repeated_figures;
 use crate::repeat_text::{repeated_tables, warnings};
@@ -84,8 +84,8 @@ fn compared(page: &mut Page, comparison: &Comparison) {
         });
         vec![
             f.figure.clone(),
-            figure_format(&f.figure)(f.first),
-            figure_format(&f.figure)(f.second),
+            figure_text(&f.figure, f.first, f.first_is_lower_bound),
+            figure_text(&f.figure, f.second, f.second_is_lower_bound),
             significant(f.ratio, 4),
             interval.unwrap_or_else(|| "-".to_owned()),
             verdict.to_owned(),

@@ -20,8 +20,7 @@ use std::fmt::Write;
 
 use markup::{STYLE, escape, pair};
 use ssdyno_figures::{
-    Interval, RunResult, bytes_per_second, count, joule_seconds, joules, nanoseconds, rate,
-    seconds, significant, watts,
+    Interval, RunResult, bytes_per_second, count, joules, rate, seconds, significant, watts,
 };
 
 use crate::lines;
@@ -159,13 +158,13 @@ fn cards(page: &mut String, r: &RunResult) {
     card("Throughput", throughput, &within(interval));
     if let Some(latency) = &r.latency_ns {
         let (l, c) = (&latency.all, confidence.map(|c| c.latency_ns.all).unwrap_or_default());
-        card("Mean latency", nanoseconds(l.mean), &within(c.mean));
         let between = |i: Option<Interval>| i.as_ref().map(either_side).unwrap_or_default();
-        let [_, p50, _, p99, p99_9, _] = lines::latency::texts(l, r.requests);
+        let [mean, p50, _, p99, p99_9, max] = lines::latency::texts(l, r.requests);
+        card("Mean latency", mean, &within(c.mean));
         card("p50", p50, &between(c.p50));
         card("p99", p99, &between(c.p99));
         card("p99.9", p99_9, &between(c.p99_9));
-        card("Max", nanoseconds(l.max), "");
+        card("Max", max, "");
     }
     if let Some(amplification) = r.write_amplification {
         let interval = within(confidence.and_then(|all| all.write_amplification));
@@ -177,8 +176,8 @@ fn cards(page: &mut String, r: &RunResult) {
             interval if interval.is_empty() => text::above_idle(&e),
             interval => format!("{interval}, {}", text::above_idle(&e)),
         };
-        if let Some(product) = r.energy_delay_joule_seconds {
-            above += &format!(", energy x delay {}", joule_seconds(product));
+        if let Some(product) = lines::latency::energy_delay(r) {
+            above += &format!(", {product}");
         }
         card("Energy per request", e.per_request.map_or("-".into(), joules), &above);
         if let Some(power) = text::mean_power(r, e.total) {

@@ -8,6 +8,7 @@ use ssdyno_figures::{
     significant,
 };
 
+use crate::lines::latency::bounded;
 use crate::text::plus_minus;
 
 /// What it is called in tables.
@@ -23,7 +24,11 @@ pub(crate) fn name(namespace: &NamespaceResult) -> String {
 /// Mean and 99th percentile of the latency, for tables.
 pub(crate) fn latencies(namespace: &NamespaceResult) -> [String; 2] {
     match &namespace.latency_ns {
-        Some(latency) => [nanoseconds(latency.all.mean), nanoseconds(latency.all.p99)],
+        Some(latency) => {
+            let [mean, _, _, p99, ..] = latency.all.lower_bounds();
+            let all = &latency.all;
+            [bounded(mean, nanoseconds(all.mean)), bounded(p99, nanoseconds(all.p99))]
+        }
         None => ["-".to_owned(), "-".to_owned()],
     }
 }

@@ -1,6 +1,6 @@
 //! Latencies as text.
 
-use ssdyno_figures::{Confidence, Latency, RunResult, WarningKind, nanoseconds};
+use ssdyno_figures::{Confidence, Latency, RunResult, WarningKind, joule_seconds, nanoseconds};
 
 /// Requests without which a percentile is the largest latency.
 const LEAST: [u64; 6] = [1, 1, 20, 100, 1_000, 1];
@@ -8,19 +8,10 @@ const LEAST: [u64; 6] = [1, 1, 20, 100, 1_000, 1];
 /// Mean, percentiles and largest latency of this number of requests, as text: with `≥` for lower bounds, and `too few`
 /// if this number of requests does not determine the percentile.
 pub(crate) fn texts(latency: &Latency, requests: u64) -> [String; 6] {
-    let text = |value: f64, at_most: Option<f64>| {
-        let is_bound = latency.at_most.is_some() && at_most != Some(value);
-        format!("{}{}", if is_bound { "≥ " } else { "" }, nanoseconds(value))
-    };
-    let most = latency.at_most.unwrap_or_default();
-    let mut texts = [
-        text(latency.mean, None),
-        text(latency.p50, most.p50),
-        text(latency.p95, most.p95),
-        text(latency.p99, most.p99),
-        text(latency.p99_9, most.p99_9),
-        text(latency.max, None),
-    ];
+    let values = [latency.mean, latency.p50, latency.p95, latency.p99, latency.p99_9, latency.max];
+    let bounds = latency.lower_bounds();
+    let mut texts: [String; 6] =
+        std::array::from_fn(|at| bounded(bounds[at], nanoseconds(values[at])));
     for (text, least) in texts.iter_mut().zip(LEAST) {
         // Lower bounds are of more requests than completed.
         if requests < least && latency.at_most.is_none() {
@@ -28,6 +19,18 @@ pub(crate) fn texts(latency: &Latency, requests: u64) -> [String; 6] {
         }
     }
     texts
+}
+
+/// `text` of a figure, with the sign of a lower bound where it is one.
+pub(crate) fn bounded(is_lower_bound: bool, text: String) -> String {
+    if is_lower_bound { format!("≥ {text}") } else { text }
+}
+
+/// `energy x delay` of a run: a lower bound where its mean latency is one.
+pub(crate) fn energy_delay(r: &RunResult) -> Option<String> {
+    let delay = r.latency_ns.as_ref().map(|latency| latency.all.lower_bounds()[0]);
+    let text = joule_seconds(r.energy_delay_joule_seconds?);
+    Some(format!("energy x delay {}", bounded(delay.unwrap_or_default(), text)))
 }
 
 /// The intervals of a run, where a warning does not deny them: those of a load without a level would claim one.

@@ -3,7 +3,7 @@
 use ssdyno_block::{Completion, Request, Status, Time, Token};
 use ssdyno_figures::{Energy, FlashOperations, Keep, RunResult};
 use ssdyno_record::Recorder;
-use ssdyno_report::{comparison_html, report_html, summary_text};
+use ssdyno_report::{comparison_html, headline_figures, report_html, summary_text};
 
 /// A run of requests that each take `latency_ns`, one after another.
 fn run(requests: &[Request], latency_ns: u64) -> RunResult {
@@ -56,6 +56,14 @@ fn a_run_with_requests_that_never_completed_shows_lower_bounds() {
     recorder.finish(Time::ZERO).fill(&mut result);
     let text = summary_text(&result);
     assert!(text.contains("10 never completed") && text.contains("≥ 9.9"), "{text}");
+    // The tiles of the page and the figures of tables have the sign where the text has it.
+    let page = report_html(&result);
+    assert!(page.contains("<span>Mean latency</span><b>≥ "), "{page}");
+    assert!(page.contains("<span>Max</span><b>≥ 9.9"), "{page}");
+    let figures = headline_figures(&result);
+    let of = |name: &str| figures.iter().find(|figure| figure.name == name).unwrap().text();
+    assert!(of("latency_ns.mean").starts_with("≥ ") && of("latency_ns.p99").starts_with("≥ 9.9"));
+    assert!(!of("latency_ns.p50").contains('≥') && !of("iops").contains('≥'));
 }
 
 /// The figure with this caption, up to its end.

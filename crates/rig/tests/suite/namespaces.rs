@@ -3,6 +3,7 @@
 use crate::common;
 
 use common::measure;
+use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_device::nvme::NamespaceConfig;
 use ssdyno_driver_nvme::NvmeConfig;
@@ -55,6 +56,32 @@ fn each_thread_has_its_own() {
         let iops: f64 = namespaces.iter().map(|n| n.iops).sum();
         assert!((iops / result.iops - 1.0).abs() < 0.02, "{iops} and {}", result.iops);
     }
+}
+
+/// Commands that never complete end the load of one namespace after that of another. All have the window of the run, with a
+/// ramp-up, too.
+#[test]
+fn rates_of_namespaces_are_those_of_the_window_of_the_run() {
+    let of = |load: &str| {
+        let mut device = device();
+        device.faults = toml::from_str("drop = 0.02").unwrap();
+        let options = chosen(&[1, 2, 3], ThreadMode::Async);
+        let driver = NvmeConfig { io_timeout: Time::from_ms(10), ..NvmeConfig::default() };
+        measure(&common::run(device, driver, ("server", &options), load, 3))
+    };
+    let result = of(MIXED);
+    let namespaces = &result.host.as_ref().unwrap().namespaces;
+    assert!(result.errors > 0 && namespaces.iter().map(|n| n.errors).sum::<u64>() == result.errors);
+    let iops: f64 = namespaces.iter().map(|n| n.iops).sum();
+    assert!((iops / result.iops - 1.0).abs() < 1e-9, "{iops} and {}", result.iops);
+    assert!(namespaces.iter().any(|n| n.latency_ns.as_ref().unwrap().all.at_most.is_some()));
+    let result = of(&format!("{MIXED}\nramp_up = 1_000"));
+    let namespaces = &result.host.as_ref().unwrap().namespaces;
+    let requests: u64 = namespaces.iter().map(|n| n.requests).sum();
+    // Other completions of the moment at which the window begins.
+    assert!(requests.abs_diff(result.requests) <= 9, "{requests} of {}", result.requests);
+    let iops: f64 = namespaces.iter().map(|n| n.iops).sum();
+    assert!((iops / result.iops - 1.0).abs() < 0.01, "{iops} and {}", result.iops);
 }
 
 #[test]

@@ -221,6 +221,21 @@ fn an_open_loop_lasts_as_long_as_its_duration() {
     assert!(result.requests == 5 && result.simulated_seconds < 0.005, "{result:?}");
 }
 
+/// A delay has no energy model: zero joules would rank it before every drive.
+#[test]
+fn a_device_without_an_energy_model_has_no_energy() {
+    let text = "[delay]\ncapacity = \"1GiB\"\nread = \"100us\"\nwrite = \"100us\"";
+    let delay = ssdyno_device::delay::DelayConfig::parse(text).unwrap();
+    let load = "read_percent = 100\nblock_size = \"4KiB\"\nrequests = 100";
+    let device = ssdyno_device::DeviceSpec::new(delay);
+    let result = measure(&SimRun { device: device.into(), ..run(config(&[]), load, 1) }).result;
+    assert_eq!(result.requests, 100);
+    assert_eq!((result.energy_joules, result.energy_seconds), (None, None));
+    assert_eq!(result.energy_delay_joule_seconds, None);
+    assert!(result.energy_by_part.is_empty());
+    assert!(result.series.iter().all(|point| point.power_watts.is_none()));
+}
+
 /// A device that is idle after its last request sleeps, as it does before the next one. By hand: 100 ms awake, and the rest in
 /// the deepest state.
 #[test]

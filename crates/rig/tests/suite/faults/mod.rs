@@ -255,6 +255,25 @@ fn what_is_given_again_costs_cpu_time() {
     }
 }
 
+/// Half of the requests fail. Rates of cores and costs of a request are those of the other half, as are the rate of the run and
+/// the energy of the drive.
+#[test]
+fn figures_of_the_host_are_of_requests_that_complete_without_error() {
+    let two = HostOptions { cores: Some(2), ..HostOptions::default() };
+    let result = figures(&nvme("error = 0.5", &two, QueuePolicy::PerCore, &load(4, 0, 2_000), 1));
+    assert!(is_share(result.errors, 2_000, 0.5), "{}", result.errors);
+    let host = result.host.as_ref().unwrap();
+    let iops: f64 = host.cores.iter().map(|core| core.iops).sum();
+    assert!((iops / result.iops - 1.0).abs() < 1e-6, "{iops} and {}", result.iops);
+    let bytes: f64 = host.cores.iter().map(|core| core.throughput_bytes_per_second).sum();
+    assert!((bytes / result.throughput_bytes_per_second - 1.0).abs() < 1e-6, "{bytes}");
+    let energy = host.energy;
+    let each = energy.above_idle_joules_per_request.unwrap();
+    let good = energy.above_idle_joules / each;
+    assert!((good / result.requests as f64 - 1.0).abs() < 1e-9, "{good} of {}", result.requests);
+    assert!(host.commands_per_request > 1.8, "{}", host.commands_per_request);
+}
+
 /// A lost interrupt: with one request at a time the timeout finds the completion.
 #[test]
 fn a_lost_interrupt_is_found_by_the_time_limit() {
