@@ -24,7 +24,7 @@ pub struct HostResult {
     pub threads: String,
     /// How threads wait for completions: `interrupt`, `poll`, `hybrid`.
     pub completion: String,
-    /// CPU time.
+    /// CPU time of all cores of the host for a request, interrupts and kernel threads included.
     pub cpu_ns_per_request: f64,
     /// CPU time by cause; the rows sum to `cpu_ns_per_request`.
     pub cpu_ns_per_request_by_cause: BTreeMap<String, f64>,

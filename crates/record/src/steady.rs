@@ -106,7 +106,7 @@ fn windows(series: &[SeriesPoint], load_seconds: f64) -> Option<Vec<Window>> {
     let length = series.first()?.length_seconds;
     let covered = series.partition_point(|p| p.start_seconds + 0.9 * length <= load_seconds);
     let series = &series[..covered];
-    let each = (series.len() / WINDOWS).max(1);
+    let each = (series.len() / WINDOWS).max(1).max(points_of_rounds(series));
     let window = |points: &[SeriesPoint]| {
         let count = |p: &SeriesPoint| p.reads + p.writes + p.trims + p.flushes;
         let last = points.last();
@@ -130,6 +130,25 @@ fn windows(series: &[SeriesPoint], load_seconds: f64) -> Option<Vec<Window>> {
     let enough =
         windows.len() >= WINDOWS_LEAST && requests >= REQUESTS_LEAST * windows.len() as u64;
     enough.then_some(windows)
+}
+
+/// Rounds that a window contains at least, if the load comes in rounds: one more or less is then within the limits.
+const ROUNDS_LEAST: usize = 10;
+
+/// The points of a window that contains enough rounds; 0 if the load does not come in rounds.
+///
+/// The requests of a closed loop complete together if they all take equally long, as those of bursts do. A window with one or
+/// two of such rounds, by turns, would show a change of the rate by half that is only its own place.
+fn points_of_rounds(series: &[SeriesPoint]) -> usize {
+    let is_empty =
+        |point: &SeriesPoint| point.reads + point.writes + point.trims + point.flushes == 0;
+    let empty = series.iter().filter(|point| is_empty(point)).count();
+    let rounds = series.chunk_by(|a, b| is_empty(a) == is_empty(b));
+    let rounds =
+        rounds.filter(|points| points.first().is_some_and(|first| !is_empty(first))).count();
+    // A load that stalled has empty points as well, but they lie together.
+    let comes_in_rounds = 2 * empty >= series.len() && rounds >= WINDOWS_LEAST;
+    if comes_in_rounds { (ROUNDS_LEAST * series.len()).div_ceil(rounds) } else { 0 }
 }
 
 fn period(windows: &[Window], exit: Option<Exit>) -> SteadyPeriod {
@@ -304,6 +323,25 @@ mod tests {
         assert_eq!(behind.warm_up_seconds, Some(end));
         assert!(behind.periods[0].iops < whole.periods[0].iops, "{behind:?} {whole:?}");
         assert!(behind.steady_share < 0.93);
+    }
+
+    /// A constant device at depth 32: rounds of 32 requests, with empty points between them. 62 rounds are too few to
+    /// say, and 620 are steady from start to end.
+    #[test]
+    fn equal_rounds_are_no_change_of_the_rate() {
+        let rounds = |count: usize| {
+            let at = |at: usize| if at % 8 == 7 { 0.1 } else { 0.0 };
+            let levels: Vec<f64> = (0..8 * count).map(at).collect();
+            find(&series(&levels), 0.0, levels.len() as f64 / 10.0)
+        };
+        assert_eq!(rounds(62), None);
+        for count in [200, 217, 620, 1001] {
+            let state = rounds(count).unwrap();
+            assert!(state.steady_share > 0.9 && state.periods.len() == 1, "{count}: {state:?}");
+        }
+        // A stall is no round: the points before it are judged as before.
+        let stalled = [vec![1.0; 60], vec![0.0; 140]].concat();
+        assert!(found(&stalled).steady_share < 0.5);
     }
 
     /// 1000 runs of independent noise of 1, 5 and 15 % a window (seeds 0 to 999): at most 10 of

@@ -84,6 +84,20 @@ fn width(figure: &str) -> f64 {
     most - least
 }
 
+/// A page cache writes back after seconds of sleep, which lower the mean power: the sentence stands above
+/// the table of energy, where it is read first.
+#[test]
+fn energy_beyond_the_window_is_told_above_its_table() {
+    let mut result = run(&[Request::write(0, 4096); 4], 1_000_000);
+    result.energy_joules = Some(Energy { total: 2.0, flash: 2.0, ..Energy::default() });
+    result.energy_seconds = Some(40.0);
+    let text = summary_text(&result);
+    let told = text.find("The energy covers 40.00 s: all work was finished").unwrap();
+    assert!(told < text.find("Drive energy").unwrap(), "{text}");
+    result.energy_seconds = Some(result.simulated_seconds);
+    assert!(!summary_text(&result).contains("The energy covers"));
+}
+
 #[test]
 fn one_request_is_a_line_by_percentile() {
     let mut result = run(&[Request::read(0, 4096)], 62_300);
