@@ -267,7 +267,10 @@ impl Disk {
         let mechanics = &mut self.arm.mechanics;
         let stretches = &mut self.stretches;
         let (first, end) = match self.reads.goes_on(&wanted, at, mechanics, stretches) {
-            Some(passed) => passed,
+            Some(passed) => {
+                self.parts.read_on(at, stretches);
+                passed
+            }
             None => {
                 let free = self.reads.stop(at, mechanics, stretches);
                 let access = mechanics.access(free, &job.run, job.block, job.blocks, false);

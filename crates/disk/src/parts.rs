@@ -24,16 +24,20 @@ const WRITE: u8 = 1;
 
 /// The log of all parts.
 #[derive(Debug, Default)]
-pub(crate) struct Parts(EventLog);
+pub(crate) struct Parts {
+    log: EventLog,
+    /// How far the mechanism has been reported: it does one thing at a time.
+    mechanism_until: Time,
+}
 
 impl Parts {
     pub(crate) fn log(&mut self) -> &mut EventLog {
-        &mut self.0
+        &mut self.log
     }
 
     fn busy(&mut self, part: u16, activity: u8, from: Time, to: Time) {
         if to > from {
-            self.0.busy((PartKind::Declared, part), Activity::Declared(activity), (from, to));
+            self.log.busy((PartKind::Declared, part), Activity::Declared(activity), (from, to));
         }
     }
 
@@ -63,13 +67,25 @@ impl Parts {
         self.busy(CHANNEL, activity, access.from, access.end);
         // Arm and channel alone do not show that a disk is at its limit: for a half of the time it may
         // wait for a sector to come round.
-        self.busy(MECHANISM, 0, from, access.end);
+        self.mechanism(from, access.end);
+    }
+
+    fn mechanism(&mut self, from: Time, to: Time) {
+        self.busy(MECHANISM, 0, from.max(self.mechanism_until), to);
+        self.mechanism_until = self.mechanism_until.max(to);
     }
 
     /// The data read ahead since the last call.
     pub(crate) fn read_ahead(&mut self, stretches: &mut Stretches) {
+        self.read_on(Time::MAX, stretches);
+    }
+
+    /// The same, where a command waits since `asked` for what passes next: the wait for the sectors
+    /// is time of the mechanism, too.
+    pub(crate) fn read_on(&mut self, asked: Time, stretches: &mut Stretches) {
         for (from, to) in stretches.drain(..) {
             self.busy(CHANNEL, READ, from, to);
+            self.mechanism(if to > asked { from.min(asked) } else { from }, to);
         }
     }
 

@@ -440,8 +440,11 @@ impl State {
             None => true,
         };
         if counts {
+            // Before the recording: the request that ends the ramp-up is the last one outside the window, which begins
+            // at its completion.
+            let window = drive.recorder.window_start();
             drive.recorder.record_of(stream, &request, [intended, submitted], completion);
-            self.explain(drive, &request, [intended, submitted], completion);
+            self.explain(drive, window, (&request, [intended, submitted]), completion);
         } else {
             drive.recorder.leave_out(intended, completion.completed);
         }
@@ -462,12 +465,12 @@ impl State {
     fn explain(
         &self,
         drive: &mut Drive<'_>,
-        request: &Request,
-        [intended, submitted]: [Time; 2],
+        window: Option<Time>,
+        (request, [intended, submitted]): (&Request, [Time; 2]),
         completion: &Completion,
     ) {
         let Some(explain) = &mut drive.explain else { return };
-        let in_window = drive.recorder.window_start().is_some_and(|at| at <= completion.completed);
+        let in_window = window.is_some_and(|at| at <= completion.completed);
         // The parts must sum to the mean latency, which contains only the successful requests of
         // the window. A failed request ends early and would make the parts too short.
         let counts = in_window && completion.status == Status::Ok;

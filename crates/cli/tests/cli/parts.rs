@@ -33,6 +33,14 @@ fn a_disk_at_its_limit_has_a_saturated_part() {
     let (_, parts) = busy(&place, &["sim:exos-x20", "-w", "mixed", "-d", "32"]);
     let of = |name: &str| parts.iter().find(|part| part.0 == name).unwrap().1;
     assert!(of("mechanism") > 0.99 && of("arm") < 0.8, "{parts:?}");
+    // What the disk reads ahead is work of the mechanism.
+    let (_, parts) = busy(&place, &["sim:exos-x20", "-w", "seqread"]);
+    let of = |name: &str| parts.iter().find(|part| part.0 == name).unwrap().1;
+    assert!(of("mechanism") > 0.85 && of("mechanism") >= of("channel") - 1e-9, "{parts:?}");
+    let ahead = ["sim:exos-x20", "-w", "seqread", "-d", "1", "-b", "128k", "-s"];
+    let (_, parts) = busy(&place, &[&ahead[..], &["disk.cache.read_ahead=0B"]].concat());
+    let of = |name: &str| parts.iter().find(|part| part.0 == name).unwrap().1;
+    assert!(of("mechanism") > 0.9 && of("channel") < 0.5, "{parts:?}");
     let (_, parts) = busy(&place, &["sim:exos-x20", "-w", "randread", "--rate", "20"]);
     let mechanism = parts.iter().find(|part| part.0 == "mechanism").unwrap().1;
     assert!((0.1..0.6).contains(&mechanism), "{parts:?}");

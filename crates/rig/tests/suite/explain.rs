@@ -113,6 +113,21 @@ fn the_host_is_what_is_left_and_figures_stay_the_same() {
     assert!(read.mean.flash > 45_000.0 && inside > 0.0, "{:?}", read.mean);
 }
 
+/// The request that ends the ramp-up is in no figure, and in no part either: the invariant of `measure` holds.
+#[test]
+fn parts_begin_with_the_window() {
+    for (ramp_up, depth) in [(1, 1), (500, 32), (999, 7)] {
+        let load = format!(
+            "block_size = \"4KiB\"\nread_percent = 70\nwrite_percent = 30\nrequests = 2000\n\
+             depth = {depth}\nramp_up = {ramp_up}"
+        );
+        let result = measure(&direct("nvme-tlc", &load));
+        let parts = result.latency_parts_ns.unwrap();
+        let requests: u64 = parts.iter().map(|(_, op)| op.requests).sum();
+        assert_eq!(requests, result.requests, "{ramp_up}");
+    }
+}
+
 /// More requests arrive than four at a time can carry: nearly all of the latency is the wait for one of
 /// the four, and the processor has little to do with it.
 #[test]
