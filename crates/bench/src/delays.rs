@@ -68,7 +68,8 @@ impl Delays {
         // looked for in the histogram.
         let rank = rank.saturating_sub(self.punctual);
         let found = self.ours.as_ref().and_then(|ours| ours.value_at(rank.max(1)));
-        found.filter(|_| rank > 0).unwrap_or(0.0)
+        // The middle of a bin may lie above everything in it.
+        found.filter(|_| rank > 0).unwrap_or(0.0).min(self.ours_ns_max())
     }
 
     /// The largest lateness of a request that found a place, in ns.
@@ -145,6 +146,10 @@ mod tests {
         delays.add(1_000_000, true);
         assert_eq!((delays.ours_ns_at(0.5), delays.ours_ns_at(0.9)), (0.0, 0.0));
         assert_eq!((delays.ours_ns_at(0.91), delays.ours_ns_at(1.0)), (200.0, 200.0));
+        // The first value of a bin whose middle is larger.
+        let mut late = Delays::default();
+        late.add(49_807_360, false);
+        assert_eq!(late.ours_ns_at(0.99), late.ours_ns_max());
         let mut twice = delays.clone();
         twice.merge(&delays);
         assert_eq!(twice.ours_ns_at(0.91), 200.0);

@@ -164,7 +164,8 @@ impl Recorder {
         let (start, end) = (self.start, self.last_completed);
         let mut slices = self.slices.clone();
         slices.end(end, lanes(&self.ops, &self.inside));
-        Evidence { start, end, batches, slices }
+        let open_latencies = self.ops.iter().any(|totals| totals.unanswered() > 0);
+        Evidence { start, end, batches, slices, open_latencies }
     }
 
     /// Announces a request whose latency counts from `intended`.

@@ -274,7 +274,8 @@ impl Tape {
             let start = Time::from_ns(self.start_ns);
             let mut slices = self.slices.clone();
             slices.end(end, lanes(&self.ops, self.waited.as_deref()));
-            Evidence { start, end, batches, slices }
+            let open_latencies = self.ops.iter().any(|totals| totals.unanswered() > 0);
+            Evidence { start, end, batches, slices, open_latencies }
         })
     }
 

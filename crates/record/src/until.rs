@@ -17,6 +17,8 @@ pub struct Evidence {
     pub(crate) end: Time,
     pub(crate) batches: Batches,
     pub(crate) slices: Slices,
+    /// Requests never completed: latencies are lower bounds, which no number of requests makes precise.
+    pub(crate) open_latencies: bool,
 }
 
 impl Evidence {
@@ -34,7 +36,8 @@ impl Evidence {
         let batches = side_by_side::batches(&jobs, start, end);
         let jobs: Vec<_> = parts.iter().map(|part| (part.start, &part.slices)).collect();
         let slices = side_by_side::slices(&jobs, start, end);
-        Some(Evidence { start, end, batches, slices })
+        let open_latencies = parts.iter().any(|part| part.open_latencies);
+        Some(Evidence { start, end, batches, slices, open_latencies })
     }
 
     /// The interval of `metric`, percentiles in bins of 0.8 %; `None` if there are too few requests for an interval,
@@ -44,6 +47,9 @@ impl Evidence {
         let groups = self.batches.groups(self.start)?;
         let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
         let unseen = self.slices.unseen().all;
+        if self.open_latencies && !matches!(metric, Metric::Iops | Metric::Throughput) {
+            return None;
+        }
         match (metric, metric.share()) {
             (Metric::Mean, _) => confidence::own_mean_interval(&parts, unseen),
             (Metric::Iops, _) => groups.iops(groups.own_iops()?),
@@ -61,6 +67,9 @@ impl Evidence {
         let slices = self.slices.enough()?;
         let groups = self.batches.groups(self.start)?;
         let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
+        if self.open_latencies && !matches!(metric, Metric::Iops | Metric::Throughput) {
+            return None;
+        }
         let mean = || confidence::mean_distance(&parts, self.slices.unseen().all);
         match (metric, metric.share()) {
             (Metric::Mean, _) => mean(),

@@ -62,7 +62,7 @@ pub(crate) fn concluded(
     let changed_provenance = provenance_changes(first, second);
     let obstacles = obstacles(first, second, &changed, asked);
     let mut not_comparable = obstacles.why;
-    not_comparable.extend(flaws(first, second, verdict));
+    not_comparable.extend(flaws(first, second, verdict, asked));
     if obstacles.can_be_asked_for {
         notes.push(ON_PURPOSE.to_owned());
     }
@@ -71,7 +71,10 @@ pub(crate) fn concluded(
         && figures.iter().all(same)
         && (first.requests, first.errors) == (second.requests, second.errors);
     let verdict = match verdict {
-        _ if is_same => Verdict::Identical,
+        // A run beside itself is identical whatever its flaws are. Equal figures with other warnings are not.
+        _ if is_same && (not_comparable.is_empty() || first.warnings == second.warnings) => {
+            Verdict::Identical
+        }
         _ if !not_comparable.is_empty() => Verdict::NotComparable,
         verdict => verdict.unwrap_or(Verdict::CannotTell),
     };
@@ -443,6 +446,26 @@ mod tests {
         let unsure = compare(&open, &run(1_000.0, 0.02, 9_000.0));
         assert_eq!(find(&unsure, "latency_ns.p99").verdict, Verdict::CannotTell);
         assert_eq!(find(&compare(&open, &open), "latency_ns.p99").interval, None);
+    }
+
+    /// Equal figures of which only the second ones end with its burst credits are not identical; where both have the
+    /// warning, and where the page cache of one side was asked for, there is a verdict.
+    #[test]
+    fn equal_figures_with_a_doubt_are_no_identity() {
+        let plain = run(1_000.0, 0.02, 1_000.0);
+        let spending = |kind: WarningKind| RunResult {
+            warnings: vec![Warning::new(kind, "the rate depends on burst credits: 33 min")],
+            ..plain.clone()
+        };
+        let credits = spending(WarningKind::BurstCredits);
+        assert_eq!(compare(&plain, &credits).verdict, Verdict::NotComparable);
+        assert_eq!(compare(&credits, &credits).verdict, Verdict::Identical);
+        assert_eq!(compare(&credits, &plain).verdict, Verdict::Identical);
+        let specs = [false, true].map(|on| serde_json::json!({ "real": { "buffered": on } }));
+        let asked = AskedKeys::between(&specs[0], &specs[1]);
+        let faster = RunResult { warnings: credits.warnings.clone(), ..run(9_000.0, 0.02, 100.0) };
+        assert_eq!(compare_asked(&plain, &faster, &asked).verdict, Verdict::Better);
+        assert_eq!(compare(&plain, &faster).verdict, Verdict::NotComparable);
     }
 
     /// Percentiles that are known exactly: a difference of 0.3 % is one, without the width of a bin.

@@ -88,7 +88,7 @@ pub fn compare_runs(
     let mut notes: Vec<(Unfair, u64)> = Vec::new();
     for (round, (one, other)) in (1..).zip(first.iter().zip(second)) {
         // One round that failed, or in which a side looks better than it is, moves the mean of its side.
-        let flaws = flaws(one, other, Some(all.verdict));
+        let flaws = flaws(one, other, Some(all.verdict), asked);
         if all.not_comparable.is_empty() && !flaws.is_empty() {
             let of_round = |why: String| format!("{why} (round {round})");
             all.not_comparable = flaws.into_iter().map(of_round).collect();

@@ -122,7 +122,6 @@ pub fn repeated_requirements(bounds: &[Requirement], side: &RepeatedRuns) -> Vec
 /// The doubt about a run that is not the run that the user requested.
 const NOT_WHOLE: &str = "the run has errors or is partial";
 
-/// Judges `bounds` by `figures`; none of them holds with a `doubt` about the figures.
 /// The end of the text about a figure that is not there.
 const ABSENT: &str = "no such figure";
 
@@ -135,6 +134,7 @@ fn absent(name: &str, figures: &[HeadlineFigure]) -> String {
     }
 }
 
+/// Judges `bounds` by `figures`; none of them holds with a `doubt` about the figures.
 fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], doubt: Option<&str>) -> Vec<Gate> {
     let judge = |bound: &Requirement| {
         let found = figures.iter().find(|figure| figure.name == bound.figure());

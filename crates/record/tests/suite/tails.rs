@@ -214,3 +214,28 @@ fn a_run_until_it_is_precise_does_not_stop_at_two_stalls() {
     assert!(json["high"].is_null(), "{json}");
     assert_eq!(serde_json::from_value::<Interval>(json).unwrap(), p99_9);
 }
+
+/// Requests that never complete make latencies lower bounds: no number of them is precise, and a rate still is.
+#[test]
+fn lower_bounds_are_never_precise() {
+    let reached = |goal: &str, lost_every: u64| {
+        let mut recorder = Recorder::new(Keep::Summary, None);
+        let mut precise = Precise::new(goal.parse().unwrap());
+        let mut now = Time::ZERO;
+        for at in 1..100_000_u64 {
+            let latency = Time::from_ns(100_000 + at % 17);
+            let completed = now + latency;
+            let status = if at % lost_every == 0 { Status::Abandoned } else { Status::Ok };
+            let completion = Completion { token: Token(0), status, accepted: now, completed };
+            recorder.record(&Request::read(0, 4096), now, &completion);
+            now = completed;
+            if precise.due(at) && precise.look(at, &recorder.evidence()) {
+                return true;
+            }
+        }
+        false
+    };
+    assert!(reached("p99=5%", u64::MAX) && reached("mean=5%", u64::MAX));
+    assert!(!reached("p99=5%", 50) && !reached("mean=5%", 50));
+    assert!(reached("iops=5%", 50));
+}
