@@ -86,6 +86,13 @@ impl Load {
         (0..3).filter(|direction| self.mix[*direction] > 0.0)
     }
 
+    /// Whether the directions take turns: each has a constant rate. Poisson arrivals of several rates are those of the sum,
+    /// with a direction drawn for each.
+    pub(super) fn has_turns(&self) -> bool {
+        let constant = |arrivals: &Arrivals| arrivals.kind == ArrivalKind::Fixed;
+        self.used().count() > 1 && self.arrivals.as_ref().is_some_and(constant)
+    }
+
     /// Where copy number `copy` begins in a file of `end_bytes`: shares lead to the next block of the
     /// shortest size, or of `offset_align` (fio's filesetup.c, `get_start_offset`).
     pub(super) fn start_bytes(&self, end_bytes: u64, copy: u32) -> u64 {

@@ -13,7 +13,7 @@ use super::load::Load;
 use super::low::draining;
 use super::map::Map;
 use super::places::{Places, Way};
-use super::requests::{Files, Requests};
+use super::requests::{Files, Requests, Turns};
 use super::shape::{Limits as ShapeLimits, shaped};
 use super::shared::shared;
 use super::sizes::Sizes;
@@ -302,6 +302,7 @@ impl FioStream {
         Ok(Requests {
             read: threshold(read / (read + write + trim)),
             write: threshold(write_share),
+            turns: load.has_turns().then(|| Turns::new(load.mix)),
             files,
             run: load.modifier.run,
             run_left: 1,

@@ -55,6 +55,36 @@ fn a_job_that_is_too_slow_ends_with_an_error() {
     assert!(refused("rate_min=1m\nrate_iops_min=5\n").1.contains("exclude"));
 }
 
+/// Each direction keeps its own rate exactly, as in fio; Poisson arrivals keep it on average.
+#[test]
+fn each_direction_has_its_own_rate() {
+    for (rates, seconds, [reads, writes]) in
+        [("900,100", 2, [1_800, 200]), ("1000,50", 2, [2_000, 100]), ("333,667", 3, [999, 2_001])]
+    {
+        for seed in 1..4 {
+            let text =
+                format!("[a]\nrw=randrw\nbs=4k\nrate_iops={rates}\nruntime={seconds}\ntime_based");
+            let streams = fio_streams(&jobs(&text).unwrap(), &FioFiles::one(CAPACITY), seed);
+            let mut workload = run_together(streams, &FACTS).unwrap();
+            let (mut now, mut found) = (Time::ZERO, [0_u64, 0]);
+            loop {
+                match workload.next(now) {
+                    WorkloadStep::Issue { request, .. } => {
+                        found[usize::from(request.op == Op::Write)] += 1;
+                        workload.completed(crate::Finished::UNKNOWN, now);
+                    }
+                    WorkloadStep::NotBefore(at) => now = at,
+                    _ => break,
+                }
+            }
+            assert!(
+                found[0].abs_diff(reads) <= 1 && found[1].abs_diff(writes) <= 1,
+                "{rates}: {found:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_steady_job_ends_in_good_order() {
     let job = "rw=randread\nbs=4k\nruntime=60\ntime_based\n";
