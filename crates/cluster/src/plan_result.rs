@@ -317,9 +317,8 @@ fn latency_plot(steps: &[(f64, &StepFigures)]) -> String {
 
 /// Median, p99 and maximum as text, with `≥` for lower bounds.
 fn latencies(of: &Latency) -> [String; 3] {
-    let most = of.at_most.unwrap_or_default();
-    [(of.p50, most.p50), (of.p99, most.p99), (of.max, None)].map(|(value, at_most)| {
-        let is_bound = of.at_most.is_some() && at_most != Some(value);
+    let [_, p50, _, p99, _, max] = of.lower_bounds();
+    [(of.p50, p50), (of.p99, p99), (of.max, max)].map(|(value, is_bound)| {
         format!("{}{}", if is_bound { "≥ " } else { "" }, nanoseconds(value))
     })
 }

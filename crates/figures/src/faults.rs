@@ -157,8 +157,8 @@ impl DriverRecovery {
 }
 
 impl FaultsResult {
-    /// Actions in `driver_actions` at most.
-    const ACTIONS_MOST: usize = 100;
+    /// Actions in `driver_actions` at most: the first ones.
+    pub const ACTIONS_MOST: usize = 100;
 
     /// The faults of several hosts together; `None` if no host has some.
     pub fn of_hosts(hosts: &[&FaultsResult]) -> Option<FaultsResult> {

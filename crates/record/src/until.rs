@@ -40,6 +40,11 @@ impl Evidence {
         Some(Evidence { start, end, batches, slices, open_latencies })
     }
 
+    /// Whether `metric` is a latency without an upper end.
+    fn is_open(&self, metric: Metric) -> bool {
+        self.open_latencies && !matches!(metric, Metric::Iops | Metric::Throughput)
+    }
+
     /// The interval of `metric`, percentiles in bins of 0.8 %; `None` if there are too few requests for an interval,
     /// and for goals that are not a single figure.
     pub fn interval(&self, metric: Metric) -> Option<Interval> {
@@ -47,7 +52,7 @@ impl Evidence {
         let groups = self.batches.groups(self.start)?;
         let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
         let unseen = self.slices.unseen().all;
-        if self.open_latencies && !matches!(metric, Metric::Iops | Metric::Throughput) {
+        if self.is_open(metric) {
             return None;
         }
         match (metric, metric.share()) {
@@ -67,7 +72,7 @@ impl Evidence {
         let slices = self.slices.enough()?;
         let groups = self.batches.groups(self.start)?;
         let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
-        if self.open_latencies && !matches!(metric, Metric::Iops | Metric::Throughput) {
+        if self.is_open(metric) {
             return None;
         }
         let mean = || confidence::mean_distance(&parts, self.slices.unseen().all);

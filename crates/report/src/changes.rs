@@ -192,19 +192,21 @@ pub(crate) fn flaws(
     let failures = [failed("first", first), failed("second", second)];
     // A run that looks better than it is, and is the slower one all the same, is slower.
     let better = match verdict {
-        Some(Verdict::Worse) => flattered("first", first, second),
+        Some(Verdict::Worse) => flattered("first", first, second, asked),
         // Equal to a first run without such a warning, the second one is slower once its credits or buffers are used up.
-        _ => flattered("second", second, first),
+        _ => flattered("second", second, first, asked),
     };
-    // Whoever asks for the page cache on one side wants to see what it does.
-    let is_the_question = asked.0.contains("real.buffered");
-    let better = better.filter(|_| !is_the_question);
     failures.into_iter().flatten().chain(better).collect()
 }
 
 /// Whether `winner`, the faster of two runs, has a warning that its figures look better than they are, and `loser` does
 /// not have it: the figures of a longer run, or those of the media, may then be the worse ones.
-fn flattered(which: &str, winner: &RunResult, loser: &RunResult) -> Option<String> {
+fn flattered(
+    which: &str,
+    winner: &RunResult,
+    loser: &RunResult,
+    asked: &AskedKeys,
+) -> Option<String> {
     // One warning has other numbers in each run. A buffer that never filled and one that filled during the run have
     // the same kind, but not the same effect.
     fn head(warning: &Warning) -> &str {
@@ -212,7 +214,12 @@ fn flattered(which: &str, winner: &RunResult, loser: &RunResult) -> Option<Strin
         message.split(|c: char| c.is_ascii_digit()).next().unwrap_or(message)
     }
     let of_loser: Vec<&str> = loser.warnings.iter().map(head).collect();
-    let alone = |one: &&Warning| one.kind.flatters() && !of_loser.contains(&head(one));
+    // Whoever asks for the page cache on one side wants to see what it does.
+    let is_the_question =
+        |one: &Warning| one.kind == WarningKind::Memory && asked.0.contains("real.buffered");
+    let alone = |one: &&Warning| {
+        one.kind.flatters() && !of_loser.contains(&head(one)) && !is_the_question(one)
+    };
     let warning = winner.warnings.iter().find(alone)?;
     // The warning itself follows with all its numbers.
     let clause = warning.message.split([':', ';']).next().unwrap_or_default();

@@ -72,7 +72,8 @@ pub fn repeated_text(side: &RepeatedRuns) -> String {
     format!("{}: {runs}{of}\n{warnings}{over}\n{each}", side.name)
 }
 
-/// The warnings of the runs of `side`, with a line about lower bounds. A line for each kind: the first run that has it, and the numbers of the others. The
+/// The warnings of the runs of `side`, and a line about lower bounds if some figures are. Each kind of warning has one line: that
+/// of the first run that has it, with the numbers of the other runs. The
 /// runs of a side have the same load, so their warnings differ in numbers alone.
 pub(crate) fn warnings(side: &RepeatedRuns) -> Vec<String> {
     let mut found: Vec<(&Warning, Vec<usize>)> = Vec::new();

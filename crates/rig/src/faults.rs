@@ -168,9 +168,6 @@ fn with_interrupts(faults: &FaultConfig, polled: bool, help: &str) -> Result<(),
     Ok(())
 }
 
-/// Actions that a result keeps.
-const ACTIONS_MAX: usize = 100;
-
 /// When the driver aborted commands and reset its device.
 #[derive(Debug, Default)]
 pub(crate) struct DriverActions {
@@ -186,7 +183,7 @@ impl DriverActions {
             (DriverActionKind::Abort, &mut self.aborts, aborts),
             (DriverActionKind::Reset, &mut self.resets, resets),
         ] {
-            let room = ACTIONS_MAX.saturating_sub(self.kept.len());
+            let room = FaultsResult::ACTIONS_MOST.saturating_sub(self.kept.len());
             let new = usize::try_from(count - *before).unwrap_or(room).min(room);
             self.kept.extend(vec![DriverAction { time_ns: now.as_ns(), kind }; new]);
             *before = count;
@@ -236,7 +233,9 @@ pub(crate) fn note_hung_energy(result: &mut RunResult) {
     let until = match faults.driver_actions.iter().find(revives) {
         Some(reset) => format!("until the reset at {}", seconds(reset.time_ns as f64 / 1e9)),
         // Only the first actions are kept.
-        None if faults.driver_actions.len() == ACTIONS_MAX && faults.driver.resets > 0 => {
+        None if faults.driver_actions.len() == FaultsResult::ACTIONS_MOST
+            && faults.driver.resets > 0 =>
+        {
             "until the next reset".to_owned()
         }
         None => "from then on".to_owned(),

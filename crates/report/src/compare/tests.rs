@@ -132,9 +132,16 @@ fn equal_figures_with_a_doubt_are_no_identity() {
     assert_eq!(compare(&credits, &plain).verdict, Verdict::Identical);
     let specs = [false, true].map(|on| serde_json::json!({ "real": { "buffered": on } }));
     let asked = AskedKeys::between(&specs[0], &specs[1]);
-    let faster = RunResult { warnings: credits.warnings.clone(), ..run(9_000.0, 0.02, 100.0) };
-    assert_eq!(compare_asked(&plain, &faster, &asked).verdict, Verdict::Better);
-    assert_eq!(compare(&plain, &faster).verdict, Verdict::NotComparable);
+    let faster = |doubt: &RunResult| RunResult {
+        warnings: doubt.warnings.clone(),
+        ..run(9_000.0, 0.02, 100.0)
+    };
+    let cached = faster(&spending(WarningKind::Memory));
+    assert_eq!(compare_asked(&plain, &cached, &asked).verdict, Verdict::Better);
+    assert_eq!(compare(&plain, &cached).verdict, Verdict::NotComparable);
+    // The page cache does not explain other doubts.
+    let other = faster(&credits);
+    assert_eq!(compare_asked(&plain, &other, &asked).verdict, Verdict::NotComparable);
 }
 
 /// Percentiles that are known exactly: a difference of 0.3 % is one, without the width of a bin.

@@ -2,9 +2,8 @@
 
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_figures::{KeepGoing, MeanParts, RunResult};
-use ssdyno_rig::{Attach, HostOptions, RunLimits, SimRun, Source};
+use ssdyno_rig::{Attach, HostOptions, SimRun};
 use ssdyno_ssd::{Config, presets};
-use ssdyno_workload::WorkloadConfig;
 
 use crate::common;
 
@@ -13,17 +12,7 @@ fn device(name: &str) -> Config {
 }
 
 fn direct(device: &str, load: &str) -> SimRun {
-    SimRun {
-        target: "sim:test".into(),
-        device: Attach::from(self::device(device)),
-        workload: "test".into(),
-        source: Source::Generator(WorkloadConfig::from_toml(load).unwrap()),
-        seed: 1,
-        limits: RunLimits::default(),
-        keep: ssdyno_figures::Keep::Summary,
-        interval: None,
-        why: true,
-    }
+    SimRun { why: true, ..common::direct(self::device(device), load) }
 }
 
 /// Every invariant holds, among them that the parts sum to the mean.

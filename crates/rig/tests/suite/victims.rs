@@ -1,9 +1,11 @@
 //! The victims of garbage collection explain write amplification.
 
-use ssdyno_figures::{GcVictims, Keep, RunResult};
+use ssdyno_figures::{GcVictims, RunResult};
 use ssdyno_ftl::{Cleaning, CleaningPace, WearLevelling};
-use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_rig::KeepGoing;
 use ssdyno_ssd::{Config, presets};
+
+use crate::common;
 
 /// 8 planes of 128 blocks of 32 pages under random writes: `requests` of them after `ramp_up` writes as a ramp-up.
 fn measure(ftl: &str, (cleaning, pace): (Cleaning, CleaningPace), ramp_up: u32) -> RunResult {
@@ -18,18 +20,7 @@ fn measure(ftl: &str, (cleaning, pace): (Cleaning, CleaningPace), ramp_up: u32) 
     let load = format!(
         "write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\nramp_up = {ramp_up}\nrequests = 60000"
     );
-    let run = SimRun {
-        target: "sim:test".into(),
-        device: device.into(),
-        workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(&load).unwrap()),
-        seed: 1,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: None,
-        why: false,
-    };
-    run.execute(&mut |_| KeepGoing::Continue).unwrap().result
+    common::direct(device, &load).execute(&mut |_| KeepGoing::Continue).unwrap().result
 }
 
 /// A victim with the share u of valid pages gives room for 1 - u pages of the host and costs u copies, so that a page costs

@@ -21,6 +21,22 @@ pub(crate) fn device() -> Config {
     device
 }
 
+#[allow(dead_code, reason = "some tests have a host before each device")]
+/// A run of `device` without a host, seed 1.
+pub(crate) fn direct(device: Config, workload: &str) -> SimRun {
+    SimRun {
+        target: "sim:test".into(),
+        device: device.into(),
+        workload: "test".into(),
+        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(workload).unwrap()),
+        seed: 1,
+        limits: RunLimits::default(),
+        keep: Keep::Summary,
+        interval: None,
+        why: false,
+    }
+}
+
 /// A run of `device` under `driver`, which has queues of 4096 entries, in the host of that name.
 pub(crate) fn run(
     device: Config,
