@@ -1,7 +1,7 @@
 //! Whether requests arrive faster than the target completes them.
 
 use ssdyno_block::Time;
-use ssdyno_figures::{Warning, WarningKind, rate, significant};
+use ssdyno_figures::{Warning, WarningKind, rate, seconds, significant};
 
 use crate::count_over_time::CountOverTime;
 use crate::statistics::mean;
@@ -29,6 +29,8 @@ pub(crate) struct Overload {
     completing: f64,
     /// Requests in the system in the last part of the run.
     backlog: f64,
+    /// The lengths of time from the first arrival to the last arrival, and to the last completion.
+    lasted: [Time; 2],
 }
 
 impl Overload {
@@ -74,12 +76,13 @@ impl Overload {
             && last > AT_LIMIT * parts[0]
             && last > (arrivals.count() as f64).sqrt();
         let arriving = found.then_some(arriving);
-        (found || at_limit).then_some(Overload { arriving, completing, backlog: last })
+        let lasted = [length, departures.last().saturating_sub(first)];
+        (found || at_limit).then_some(Overload { arriving, completing, backlog: last, lasted })
     }
 
     /// The warning about a load with at most `limit` outstanding requests.
     pub(crate) fn warning(self, limit: Option<u64>) -> Warning {
-        let Overload { arriving, completing, backlog } = self;
+        let Overload { arriving, completing, backlog, .. } = self;
         let Some(arriving) = arriving else {
             let message = format!(
                 "at the limit of the target ({} requests per second): the queue grew to {} \
@@ -92,16 +95,30 @@ impl Overload {
         };
         let factor = arriving / completing;
         let message = format!(
-            "overloaded {}x: {} requests arrive per second, the target completes {}; the queue grows during the whole run, so latencies depend on the length of the run",
+            "overloaded {}x: {} requests arrive per second, the target completes {}; the queue grows during the whole run, so latencies depend on the length of the run{}",
             significant(factor, if factor < 1.1 { 3 } else { 2 }),
             rate(arriving),
-            rate(completing)
+            rate(completing),
+            self.drained()
         );
         Warning::new(WarningKind::Overloaded, message).with_help(format!(
             "lower the arrival rate below {} requests per second{}",
             rate(completing),
             or_raise(limit)
         ))
+    }
+}
+
+impl Overload {
+    /// The end of the warning of a run that took much longer than its arrivals. A run that stopped with them would leave the
+    /// requests out that waited longest.
+    fn drained(self) -> String {
+        let [arrivals, all] = self.lasted;
+        if all.as_ps() / 5 < arrivals.as_ps() / 4 {
+            return String::new();
+        }
+        let [arrivals, all] = [arrivals, all].map(|time| seconds(time.as_s_f64()));
+        format!("; the run completed the requests that had arrived in {arrivals}, and lasted {all}")
     }
 }
 
@@ -213,6 +230,19 @@ mod tests {
                 assert!((found / load - 1.0).abs() < 0.08, "{load}, buffer, seed {seed}: {found}");
             }
         }
+    }
+
+    /// The arrivals of 1.1 times the rate end shortly before the run; those of five times the rate end after a fifth of it.
+    #[test]
+    fn a_run_that_is_much_longer_than_its_arrivals_says_so() {
+        let text = |load| queue(load, 20_000, 0, 1).unwrap().warning(None).message;
+        let told = text(5.0);
+        assert!(
+            told.contains("; the run completed the requests that had arrived in 66."),
+            "{told}"
+        );
+        assert!(told.contains(" min, and lasted 5."), "{told}");
+        assert!(!text(1.1).contains("the run completed"), "{}", text(1.1));
     }
 
     /// Of 4000 runs below the limit, none is reported as overloaded; near it (0.97), fewer than one in a hundred.

@@ -47,7 +47,7 @@ pub enum RecoverError {
         path: PathBuf,
     },
     /// It has no rows.
-    #[error("{} has no row: the run was killed in its first second", path.display())]
+    #[error("{} has no row: the run was killed in its first two seconds", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
@@ -199,7 +199,7 @@ fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResu
             Some(TailVerdict { believable: false, reasons: vec![why.to_owned()] });
     }
     result.notes.push(format!(
-        "recovered from the rows of {count} requests: the program was killed during the run; approximately the last second, the probe samples and the tool overhead are missing"
+        "recovered from the rows of {count} requests: the program was killed during the run; up to two seconds before that, the probe samples and the tool overhead are missing"
     ));
     Ok((result, recording))
 }

@@ -77,6 +77,8 @@ pub struct DriveEnd {
     pub waiting_bytes: u64,
     /// The victims of garbage collection since recording began; `None` where the device has none.
     pub victims: Option<Victims>,
+    /// What the device said when recording began.
+    pub window: DeviceReport,
     /// True if it was told to stop.
     pub stopped: bool,
     /// True if there was no memory for more rows.
@@ -192,9 +194,7 @@ pub fn drive(
     // Requests that never complete are recorded with their waiting time. Without them, a device
     // that hangs would have better percentiles than one that is slow.
     state.give_up(&mut drive);
-    let report = DeviceReport::of(drive.device);
-    state.buffered_bytes[1] = report.buffered_bytes();
-    state.victims = report.victims().zip(state.victims).map(|(now, before)| now.since(before));
+    state.reports[1] = DeviceReport::of(drive.device);
     state.end(watch, started.elapsed(), course)
 }
 
@@ -249,11 +249,10 @@ struct State {
     out_of_memory: bool,
     issued: u64,
     written_bytes: u64,
-    /// Those up to where recording began; at the end those since.
-    buffered_bytes: [u64; 2],
-    /// Those when no more requests were to come.
+    /// What the device said when recording began, and when the run was over.
+    reports: [DeviceReport; 2],
+    /// Bytes in write buffers when no more requests were to come.
     waiting_bytes: Option<u64>,
-    victims: Option<Victims>,
     last_completion: Time,
     refused: Option<(Request, SubmitError)>,
     failed: u64,
@@ -294,9 +293,7 @@ impl State {
 
     /// Keeps what the device has counted until recording begins.
     fn note_counts(&mut self, drive: &Drive<'_>) {
-        let report = DeviceReport::of(drive.device);
-        self.victims = report.victims();
-        self.buffered_bytes[0] = report.buffered_bytes();
+        self.reports[0] = DeviceReport::of(drive.device);
     }
 
     /// Keeps what waits in write buffers when the last request is issued. Later the device writes it back, and nobody waits
@@ -556,14 +553,17 @@ impl State {
     fn end(self, watch: Option<Watch>, wall: Duration, course: Course) -> DriveEnd {
         let (precise, hopeless) =
             watch.map_or((None, None), |watch| (watch.precise, watch.hopeless));
+        let [window, last] = self.reports;
+        let buffered_bytes = [window.buffered_bytes(), last.buffered_bytes()];
         DriveEnd {
             last_completion: self.last_completion,
             settled: self.now,
             issued: self.issued,
             written_bytes: self.written_bytes,
-            buffered_bytes: self.buffered_bytes,
-            waiting_bytes: self.waiting_bytes.unwrap_or(self.buffered_bytes[1]),
-            victims: self.victims,
+            buffered_bytes,
+            waiting_bytes: self.waiting_bytes.unwrap_or(buffered_bytes[1]),
+            victims: last.victims().zip(window.victims()).map(|(now, before)| now.since(before)),
+            window,
             stopped: self.stopped,
             out_of_memory: self.out_of_memory,
             precision: precise.map(|precise| precise.precision()),

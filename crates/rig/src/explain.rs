@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ssdyno_block::{Op, Request, Time};
+use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::{Device, ExplainedRequest, LatencyPart, LatencyParts};
 use ssdyno_figures::{Invariant, LatencyPartsByOp, MeanParts, OpLatencyParts, RunResult};
 
@@ -188,8 +189,13 @@ fn op_parts(buckets: &BTreeMap<u32, Bucket>) -> Option<OpLatencyParts> {
 }
 
 /// Enters the findings of the run if they were `asked` for, and checks that they match the
-/// latencies.
-pub(crate) fn fill(result: &mut RunResult, asked: bool, explain: Option<&Explain>) {
+/// latencies. `faults` are those of the device.
+pub(crate) fn fill(
+    result: &mut RunResult,
+    asked: bool,
+    explain: Option<&Explain>,
+    faults: &FaultConfig,
+) {
     if !asked {
         return;
     }
@@ -202,6 +208,13 @@ pub(crate) fn fill(result: &mut RunResult, asked: bool, explain: Option<&Explain
         return;
     };
     let parts = explain.result();
+    // The device explains its own work. It does not know of its faults, which are injected around it.
+    if !faults.is_none() {
+        result.notes.push(format!(
+            "In the parts of the latency, `{}` contains the time that the injected faults add: the device has no record of it.",
+            explain.outside.name()
+        ));
+    }
     // For requests without a completion, only their wait is known.
     if result.unanswered == 0
         && let Some(latency) = &result.latency_ns

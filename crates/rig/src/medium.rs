@@ -214,24 +214,21 @@ fn unread(pages: PagesRead) -> Option<Warning> {
     })
 }
 
-/// The warnings of a load of `run_seconds` that used burst credits which it did not exhaust: its rate ends with them.
-/// `remedy`, where there is one, comes before the remedy of the device.
+/// The warnings of a load that used burst credits in the `window_seconds` from the report `before` to the report `now`: a
+/// longer load has fewer of them per second, or none. `is_alone`: the load is a run, with a length and a ramp-up of its own.
 pub(crate) fn credits(
     before: &DeviceReport,
     now: &DeviceReport,
-    run_seconds: f64,
-    remedy: &str,
+    window_seconds: f64,
+    is_alone: bool,
 ) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for (was, is) in before.units().iter().zip(now.units()) {
         for (was, left) in was.credits.iter().zip(&is.credits) {
-            let message = unspent(was.left, *left, run_seconds);
+            let Some((message, remedy)) = spent(was.left, *left, window_seconds) else { continue };
+            let remedy = if is_alone { remedy } else { "" };
             let help = format!("{remedy}start without credits: `--set {}volume.initial=0`", is.key);
-            warnings.extend(
-                message.map(|message| {
-                    Warning::new(WarningKind::BurstCredits, message).with_help(help)
-                }),
-            );
+            warnings.push(Warning::new(WarningKind::BurstCredits, message).with_help(help));
         }
     }
     warnings
@@ -240,23 +237,33 @@ pub(crate) fn credits(
 /// Spending a smaller share of the baseline than this does not end the rate of a run.
 const SPENT_LEAST: f64 = 0.05;
 
-fn unspent(was: f64, credits: BurstCredits, run_seconds: f64) -> Option<String> {
+/// The problem of a window in which `was` credits became those that are left, and the first part of its remedy.
+fn spent(was: f64, credits: BurstCredits, window_seconds: f64) -> Option<(String, &'static str)> {
     let spent = was - credits.left;
-    let lasts_seconds = credits.left / spent * run_seconds;
-    // Arrivals that only wander above the baseline spend little. A limit whose last credits went shows both rates, and is
-    // not steady.
-    let spends = spent > SPENT_LEAST * credits.baseline * run_seconds;
-    if !spends || lasts_seconds < run_seconds / 100.0 {
+    // Arrivals that only wander above the baseline spend little, and so does a burst at the beginning of a long run.
+    if spent <= SPENT_LEAST * credits.baseline * window_seconds {
         return None;
     }
     let baseline = match credits.of_bytes {
         true => bytes_per_second(credits.baseline),
         false => format!("{} requests per second", rate(credits.baseline)),
     };
-    Some(format!(
+    let lasts_seconds = credits.left / spent * window_seconds;
+    // The interval around the mean of two rates holds neither of them.
+    if lasts_seconds < window_seconds / 100.0 {
+        let percent = 100.0 * spent / (spent + credits.baseline * window_seconds);
+        let message = format!(
+            "the burst credits ran out during the run: the figures mix the rate before and after, and {} % of what the limit \
+             let through was paid with credits; the volume completes {baseline} without credits",
+            significant(percent, 2)
+        );
+        return Some((message, "leave the burst out with `workload.ramp_up`, or "));
+    }
+    let message = format!(
         "the rate depends on burst credits: at this rate they last {} more, and then the volume completes {baseline}",
         seconds(lasts_seconds)
-    ))
+    );
+    Some((message, "run longer than that (`--for`), or "))
 }
 
 /// The warnings of a run through a page cache of the host.
@@ -373,13 +380,20 @@ mod tests {
     fn burst_credits_that_are_left_are_told_with_their_time() {
         let told = |was, left| {
             let credits = BurstCredits { of_bytes: false, left, baseline: 300.0 };
-            unspent(was, credits, 60.0)
+            spent(was, credits, 60.0)
         };
         // 2700 a second beyond the baseline, for a minute.
-        let message = told(5_400_000.0, 5_238_000.0).unwrap();
+        let (message, _) = told(5_400_000.0, 5_238_000.0).unwrap();
         assert!(message.contains("they last 32.33 min more"), "{message}");
         assert!(message.ends_with("completes 300.0 requests per second"), "{message}");
-        assert_eq!((told(5e6, 5e6), told(5e6, 5.1e6), told(5e6, 0.0)), (None, None, None));
+        assert_eq!((told(5e6, 5e6), told(5e6, 5.1e6)), (None, None));
+        // 18 000 requests at the baseline and as many with credits, which a run of a day does not notice.
+        let (message, _) = told(18_000.0, 0.0).unwrap();
+        assert!(
+            message.contains("ran out during the run") && message.contains("50 %"),
+            "{message}"
+        );
+        assert_eq!(told(800.0, 0.0), None);
         // Poisson arrivals below the baseline.
         assert_eq!(told(5e6, 5e6 - 20.0), None);
     }

@@ -175,9 +175,9 @@ impl Parts<'_> {
         self.describe_thrashing(&mut result, &after);
         let written = self.written(recording);
         result.warnings.extend(medium::warnings(self.before, &after.device, written));
-        let run_seconds = self.ended.last_completion.as_s_f64();
-        let longer = "run longer than that (`--for`), or ";
-        result.warnings.extend(medium::credits(self.before, &after.device, run_seconds, longer));
+        let window = &self.ended.window;
+        let window_seconds = recording.window().as_s_f64();
+        result.warnings.extend(medium::credits(window, &after.device, window_seconds, true));
         let cache = result.host.as_ref().and_then(|host| host.cache.as_ref());
         let cached = cache.map(medium::page_cache).unwrap_or_default();
         result.warnings.extend(cached);

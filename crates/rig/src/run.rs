@@ -184,7 +184,7 @@ impl SimRun {
             failure: failure.as_ref(),
         }
         .result(&mut recording);
-        explain::fill(&mut result, self.why, explain.as_ref());
+        explain::fill(&mut result, self.why, explain.as_ref(), self.device.device.faults());
         result.depth_searches = workload.depth_searches().into_iter().map(Into::into).collect();
         Ok(SimMeasured { result, recording, energy: by_unit.whole, broken: ended.broken, failure })
     }

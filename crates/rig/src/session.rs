@@ -132,7 +132,7 @@ impl Session {
         };
         result.warnings.extend(medium::warnings(&before, &after, written));
         let seconds = recording.window().as_s_f64();
-        result.warnings.extend(medium::credits(&before, &after, seconds, ""));
+        result.warnings.extend(medium::credits(&ended.window, &after, seconds, false));
         Ok(LoadResult { result, recording, stopped: ended.stopped })
     }
 }

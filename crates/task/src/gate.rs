@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::counted;
 use ssdyno_block::units::Percent;
-use ssdyno_figures::{Comparison, Interval, RepeatedRuns, RunResult};
+use ssdyno_figures::{Comparison, Interval, RepeatedRuns, RunResult, WarningKind};
 use ssdyno_report::{HeadlineFigure, figure_format, headline_figures, repeated_figures};
 use ssdyno_session::{Failure, FailureKind};
 use ssdyno_sweep::{Objective, Requirement};
@@ -96,27 +96,44 @@ impl FromStr for SlowerLimit {
 
 /// Judges `bounds` by the figures of `result` and their intervals. A figure without an interval is undecided.
 pub fn requirements(bounds: &[Requirement], result: &RunResult) -> Vec<Gate> {
-    // With errors or an early end, a run is not the run that the user requested. Its figures may
-    // keep the bound for that reason alone. The same applies to a run that a buffer, free blocks or memory carried.
-    let doubt = match result.errors == 0 && !result.partial {
-        true => result.flattered_by().map(|warning| warning.message.clone()),
-        false => Some(NOT_WHOLE.to_owned()),
-    };
-    judged(bounds, &headline_figures(result), doubt.as_deref())
+    let whole = result.errors == 0 && !result.partial;
+    judged(bounds, &headline_figures(result), &Doubts::of(std::slice::from_ref(result), whole))
 }
 
 /// Judges `bounds` by the figures over the runs of `side` and their intervals between runs.
 pub fn repeated_requirements(bounds: &[Requirement], side: &RepeatedRuns) -> Vec<Gate> {
-    let flattered = side.runs.iter().find_map(RunResult::flattered_by);
     let whole = side.runs.iter().all(|run| run.errors == 0 && !run.partial);
     // Every round must have run to its end. A side with fewer rounds than requested lost some of them for a reason, and
     // that reason may have changed its figures, too.
     let whole = whole && side.runs.len() == side.asked as usize;
-    let doubt = match whole {
-        true => flattered.map(|warning| warning.message.as_str()),
-        false => Some(NOT_WHOLE),
-    };
-    judged(bounds, &repeated_figures(side), doubt)
+    judged(bounds, &repeated_figures(side), &Doubts::of(&side.runs, whole))
+}
+
+/// Why a bound that figures keep is not known to hold.
+struct Doubts<'a> {
+    of_all: Option<&'a str>,
+    of_latencies: Option<&'a str>,
+}
+
+impl Doubts<'_> {
+    /// The doubts about `runs`; `whole`: they are the runs that the user requested.
+    fn of(runs: &[RunResult], whole: bool) -> Doubts<'_> {
+        // With errors or an early end, the figures may keep the bound for that reason alone. The same applies to a run that a
+        // buffer, free blocks or memory carried.
+        let of_all = match whole {
+            true => runs.iter().find_map(RunResult::flattered_by).map(|it| it.message.as_str()),
+            false => Some(NOT_WHOLE),
+        };
+        // The queue of an overloaded target grows without limit: a longer run breaks every bound.
+        let mut warnings = runs.iter().flat_map(|run| &run.warnings);
+        let overload = warnings.find(|it| it.kind == WarningKind::Overloaded);
+        Doubts { of_all, of_latencies: overload.map(|it| it.message.as_str()) }
+    }
+
+    /// The doubt about the figure `name`.
+    fn about(&self, name: &str) -> Option<&str> {
+        self.of_all.or(self.of_latencies.filter(|_| name.starts_with("latency_ns.")))
+    }
 }
 
 /// The doubt about a run that is not the run that the user requested.
@@ -134,8 +151,8 @@ fn absent(name: &str, figures: &[HeadlineFigure]) -> String {
     }
 }
 
-/// Judges `bounds` by `figures`; none of them holds with a `doubt` about the figures.
-fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], doubt: Option<&str>) -> Vec<Gate> {
+/// Judges `bounds` by `figures`; none of them holds with one of the `doubts` about its figure.
+fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], doubts: &Doubts<'_>) -> Vec<Gate> {
     let judge = |bound: &Requirement| {
         let found = figures.iter().find(|figure| figure.name == bound.figure());
         let (verdict, found) = match found {
@@ -155,7 +172,8 @@ fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], doubt: Option<&str
         };
         // A device that refuses requests can be fast, and so can one that spares its media. A bound that holds
         // then says nothing about the work that was asked for. A broken bound stays broken.
-        let doubt = doubt.filter(|_| verdict == GateVerdict::Holds).map(str::to_owned);
+        let doubt = doubts.about(bound.figure()).filter(|_| verdict == GateVerdict::Holds);
+        let doubt = doubt.map(str::to_owned);
         let verdict = if doubt.is_some() { GateVerdict::Undecided } else { verdict };
         Gate { bound: bound.to_string(), verdict, found, doubt }
     };
@@ -281,7 +299,10 @@ pub fn junit(suite: &str, gates: &[Gate]) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::{Confidence, Energy, FigureComparison, Verdict, Warning, WarningKind};
+    use ssdyno_figures::{
+        Confidence, Energy, FigureComparison, LatencyIntervals, LatencyIntervalsByOp, Verdict,
+        Warning,
+    };
 
     use super::*;
 
@@ -345,6 +366,31 @@ mod tests {
         assert_eq!(failure.kind, FailureKind::Undecided);
         assert_eq!(judge("iops>111k", WarningKind::NotExhausted).verdict, GateVerdict::Broken);
         assert_eq!(judge("iops>89k", WarningKind::FewRequests).verdict, GateVerdict::Holds);
+    }
+
+    /// The queue of an overloaded target grows: its latencies depend on the length of the run, its rate does not.
+    #[test]
+    fn a_latency_of_an_overloaded_run_keeps_no_bound() {
+        let latency = ssdyno_figures::Latency { mean: 1e6, ..Default::default() };
+        let means =
+            LatencyIntervals { mean: Some(interval(0.9e6, 1.1e6)), ..LatencyIntervals::default() };
+        let mut result = RunResult {
+            iops: 100e3,
+            latency_ns: Some(ssdyno_figures::LatencyByOp { all: latency, ..Default::default() }),
+            confidence: Some(Confidence {
+                iops: Some(interval(90e3, 110e3)),
+                latency_ns: LatencyIntervalsByOp { all: means, ..Default::default() },
+                ..Confidence::default()
+            }),
+            ..RunResult::default()
+        };
+        let verdicts = |result: &RunResult| {
+            ["mean<2ms", "iops>89k"]
+                .map(|bound| requirements(&[bound.parse().unwrap()], result)[0].verdict)
+        };
+        assert_eq!(verdicts(&result), [GateVerdict::Holds; 2]);
+        result.warnings.push(Warning::new(WarningKind::Overloaded, "overloaded 1.7x"));
+        assert_eq!(verdicts(&result), [GateVerdict::Undecided, GateVerdict::Holds]);
     }
 
     #[test]

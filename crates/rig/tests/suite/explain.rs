@@ -41,6 +41,28 @@ fn a_read_at_depth_one_takes_the_times_of_the_preset() {
     assert_eq!((read.requests, parts.write), (2000, None));
 }
 
+/// A delay of every request by 100 us is in none of the device's own parts. A note says where it is.
+#[test]
+fn the_time_of_injected_faults_is_told() {
+    let load = "block_size = \"4KiB\"\nread_percent = 100\nrequests = 2000\ndepth = 1";
+    let mut config = device("config-a");
+    let told = |config: &Config| {
+        let run = SimRun { device: Attach::from(config.clone()), ..direct("config-a", load) };
+        let result = measure(&run);
+        let notes = result.notes.iter().filter(|note| note.contains("injected faults add"));
+        (
+            notes.cloned().collect::<Vec<_>>(),
+            result.latency_parts_ns.unwrap().read.unwrap().mean.queue,
+        )
+    };
+    assert_eq!(told(&config), (Vec::new(), 0.0));
+    config.faults.delay = 1.0;
+    config.faults.delay_by = Some(ssdyno_block::units::Span(ssdyno_block::Time::from_us(100)));
+    let (notes, queue_ns) = told(&config);
+    assert!(notes[0].contains("`queue` contains"), "{notes:?}");
+    assert_eq!(queue_ns, 100_000.0);
+}
+
 /// The work of a mapping table in flash counts as such, also where cleaning makes it necessary: victims hold
 /// fewer valid pages than are programmed in addition, and the difference is the table. Seed 1.
 #[test]

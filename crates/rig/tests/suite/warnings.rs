@@ -1,12 +1,15 @@
 //! Warnings of whole runs: each is absent where it would be wrong.
 
+use ssdyno_device::delay::DelayConfig;
+use ssdyno_device::volume::VolumeConfig;
+use ssdyno_device::{DeviceKind, DeviceKinds};
 use ssdyno_figures::{RunResult, WarningKind};
-use ssdyno_rig::KeepGoing;
+use ssdyno_rig::{Attach, KeepGoing};
 use ssdyno_ssd::{Config, presets};
 
 use crate::common;
 
-fn measure(device: Config, load: &str) -> RunResult {
+fn measure(device: impl Into<Attach>, load: &str) -> RunResult {
     common::direct(device, load).execute(&mut |_| KeepGoing::Continue).unwrap().result
 }
 
@@ -59,6 +62,37 @@ fn free_blocks_and_buffers_are_told_whatever_the_ftl() {
         let message = told(measure(buffered, &load(60_000)));
         assert_eq!(message, "", "{ftl}");
     }
+}
+
+/// 5 400 credits of a volume with 300 IOPS last for 2 s of 3 000 IOPS. A run of 10 s has two rates, and its mean is neither;
+/// after a ramp-up of 2 s it has one; of 200 000 requests the burst is 3 %.
+#[test]
+fn credits_that_ran_out_during_the_run_are_told() {
+    const KINDS: DeviceKinds = DeviceKinds::new(&[
+        DeviceKind::of::<DelayConfig>(&[]),
+        DeviceKind::of::<VolumeConfig>(&[]),
+    ]);
+    let volume = "[volume]\ndevice = { delay = { capacity = \"1GiB\", read = \"100us\", write = \"100us\" } }\n\
+                  [volume.iops]\nbaseline = 300.0\nburst = 3000.0\nbucket = 5400.0\n";
+    let told = |keys: &str| {
+        let load = format!("read_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\n{keys}");
+        let result = measure(KINDS.parse(volume).unwrap(), &load);
+        let told = result.warnings.iter().filter(|it| it.kind == WarningKind::BurstCredits);
+        let told: Vec<_> = told.map(|it| it.line()).collect();
+        (result.iops, told)
+    };
+    let (iops, all) = told("requests = 8400");
+    assert!((iops - 840.0).abs() < 10.0, "{iops}");
+    assert!(all[0].contains("64 % of what the limit let through was paid with credits"), "{all:?}");
+    assert!(all[0].contains("300.0 requests per second without credits"), "{all:?}");
+    assert!(all[0].contains("`workload.ramp_up`"), "{all:?}");
+    let (iops, none) = told("requests = 8400\nramp_up = 6200");
+    assert!((iops - 300.0).abs() < 1.0, "{iops}");
+    assert!(none.is_empty(), "{none:?}");
+    let (_, none) = told("requests = 200000");
+    assert!(none.is_empty(), "{none:?}");
+    let (_, left) = told("requests = 3000");
+    assert!(left[0].contains("they last 1.0"), "{left:?}");
 }
 
 /// Four writes among thousands of reads change no figure of the reads: collection that has not

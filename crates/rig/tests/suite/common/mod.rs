@@ -23,7 +23,7 @@ pub(crate) fn device() -> Config {
 
 #[allow(dead_code, reason = "some tests have a host before each device")]
 /// A run of `device` without a host, seed 1.
-pub(crate) fn direct(device: Config, workload: &str) -> SimRun {
+pub(crate) fn direct(device: impl Into<Attach>, workload: &str) -> SimRun {
     SimRun {
         target: "sim:test".into(),
         device: device.into(),
