@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use ssdyno_block::{Op, Request};
+use ssdyno_block::{Op, Request, counted};
 use ssdyno_workload::WorkloadError;
 
 #[cfg(target_os = "linux")]
@@ -128,7 +128,11 @@ pub enum BenchError {
         job: String,
     },
     /// No completion came for too long.
-    #[error("{target} hangs: {outstanding} requests have not completed for {} s", waited.as_secs())]
+    #[error(
+        "{target} hangs: {} not completed for {} s",
+        counted(*outstanding, "request has", "requests have"),
+        waited.as_secs()
+    )]
     Hang {
         /// The target, as it was named.
         target: String,

@@ -147,6 +147,7 @@ impl Parts<'_> {
             ..RunResult::default()
         };
         recording.fill(&mut result);
+        result.notes.extend(self.run.source.note_on_flushes(result.requests_by_op.flush));
         if result.requests_by_op.read > 0 {
             result.warnings.extend(self.no_media.iter().cloned());
         }
@@ -325,8 +326,8 @@ impl Parts<'_> {
             1 => "it reaps completions as they arrive".to_owned(),
             batch => format!("it reaps {batch} completions at a time"),
         };
-        let submit =
-            method.submit.map(|submit| format!(" and submits {submit} requests at a time"));
+        let submit = method.submit.map(|n| counted(u64::from(n), "request", "requests"));
+        let submit = submit.map(|requests| format!(" and submits {requests} at a time"));
         let wait = match (self.means, method.wait.as_str()) {
             (Means::Threads, _) => "waits in its own call",
             (_, "poll") => "polls in the kernel",

@@ -10,12 +10,21 @@ use crate::Time;
 
 /// A quantity that could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{text}` is not {expected}")]
+#[error("`{text}` {}{expected}", refusal(text, expected))]
 pub struct UnitError {
     /// What was written.
     pub text: String,
     /// The expected form, with examples.
     pub expected: &'static str,
+}
+
+/// What stands between a text and the form that is expected of it: a number may only lack its unit.
+fn refusal(text: &str, expected: &str) -> &'static str {
+    let is_number = text.trim().replace('_', "").parse::<f64>().is_ok();
+    match is_number && expected.contains("with its unit") {
+        true => "has no unit; expected ",
+        false => "is not ",
+    }
 }
 
 /// Splits `12.5us` into 12.5 and `us`; the number must be finite and not negative.
@@ -322,6 +331,11 @@ mod tests {
         let error = "999999h".parse::<Span>().unwrap_err().to_string();
         assert_eq!(error, "`999999h` is not a time below 213 days (2^64 ps)");
         assert!("4kB".parse::<Bytes>().is_err() && "4 Ki".parse::<Bytes>().is_err());
+        let error = "65_537".parse::<Bytes>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`65_537` has no unit; expected a size with its unit, such as \"4KiB\" or \"512B\""
+        );
         let error = "0.3B".parse::<Bytes>().unwrap_err().to_string();
         assert_eq!(error, "`0.3B` is not a size with its unit, such as \"4KiB\" or \"512B\"");
     }

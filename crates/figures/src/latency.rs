@@ -66,6 +66,15 @@ pub struct LatencyAtMost {
     pub p99_9: Option<f64>,
 }
 
+/// Requests that must lie beyond a percentile. With ten the standard deviation of their number is a third of it
+/// (Poisson); with fewer, another run of the same length has quite another percentile.
+const BEYOND: f64 = 10.0;
+
+/// Number of requests that a percentile needs, so that at least ten lie beyond it: 1000 for p99, whose `share` is 0.99.
+pub fn requests_needed(share: f64) -> u64 {
+    (BEYOND / (1.0 - share)).round() as u64
+}
+
 /// The latency of all requests, and of each operation that occurred.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyByOp {

@@ -65,6 +65,7 @@ pub use jobs::JobResult;
 pub use keep::Keep;
 pub use latency::{
     Confidence, Latency, LatencyAtMost, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp,
+    requests_needed,
 };
 pub use latency_map::{LatencyBand, LatencyMap};
 pub use latency_parts::{LatencyPartsByOp, MeanParts, OpLatencyParts};

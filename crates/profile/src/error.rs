@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use ssdyno_block::counted;
 use ssdyno_session::{Failure, FailureKind};
 
 /// Why a profile could not start, or ended early.
@@ -17,7 +18,7 @@ pub enum ProfileError {
     #[error(transparent)]
     Target(Failure),
     /// Requests of a whole test, or of many slices in a row, ended in errors.
-    #[error("{errors} requests ended in an error, the last ones in {test}")]
+    #[error("{} ended in an error, the last in {test}", counted(*errors, "request", "requests"))]
     Requests {
         /// Number of errors.
         errors: u64,

@@ -420,7 +420,13 @@ impl Lane {
         }
         if slices > 0 {
             result.notes.push(format!(
-                "{requests} requests ended in an error: the {slices} slices with them do not count"
+                "{} ended in an error: the {}",
+                ssdyno_block::counted(requests, "request", "requests"),
+                ssdyno_block::counted(
+                    slices,
+                    "slice with them does not count",
+                    "slices with them do not count"
+                )
             ));
         }
         for (op, ratios) in

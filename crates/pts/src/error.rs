@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use ssdyno_block::counted;
 use ssdyno_session::{Failure, FailureKind};
 
 /// Why a test could not start, or ended early.
@@ -17,7 +18,7 @@ pub enum PtsError {
     #[error(transparent)]
     Target(Failure),
     /// Requests of a load ended in errors: their figures would be those of an unwell device.
-    #[error("{errors} requests ended in an error ({load})")]
+    #[error("{} ended in an error ({load})", counted(*errors, "request", "requests"))]
     Requests {
         /// Number of errors.
         errors: u64,

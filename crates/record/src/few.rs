@@ -1,19 +1,11 @@
 //! Percentiles that rest on too few requests.
 
-use ssdyno_figures::{MORE_REQUESTS, RunResult, Warning, WarningKind};
+use ssdyno_block::counted;
+use ssdyno_figures::{MORE_REQUESTS, RunResult, Warning, WarningKind, requests_needed};
 
 use crate::quantiles::SHARES;
 
 const NAMES: [&str; 4] = ["p50", "p95", "p99", "p99.9"];
-
-/// Requests that must lie beyond a percentile. With ten the standard deviation of their number is a third of it
-/// (Poisson); with fewer, another run of the same length has quite another percentile.
-const BEYOND: f64 = 10.0;
-
-/// Requests without which fewer than [`BEYOND`] lie beyond the percentile of this share.
-fn needed(share: f64) -> u64 {
-    (BEYOND / (1.0 - share)).round() as u64
-}
 
 /// The warning that the run has too few requests for some of its percentiles: of all operations or, if those suffice,
 /// of single ones.
@@ -44,7 +36,8 @@ pub(crate) fn filling(requests: u64, depth: u64) -> Option<Warning> {
     let needed = depth.saturating_mul(ROUNDS);
     (0 < requests && requests < needed).then(|| {
         let message = format!(
-            "not steady: {requests} requests are too few for {depth} outstanding: the queue fills and empties for most of the run"
+            "not steady: {} too few for {depth} outstanding: the queue fills and empties for most of the run",
+            counted(requests, "request is", "requests are")
         );
         Warning::new(WarningKind::NotSteady, message)
             .with_help(format!("{MORE_REQUESTS} {needed} requests or lower the depth"))
@@ -54,7 +47,7 @@ pub(crate) fn filling(requests: u64, depth: u64) -> Option<Warning> {
 fn warning(of: &str, count: u64, all: u64) -> Option<Warning> {
     let missing: Vec<(&str, u64)> = NAMES
         .into_iter()
-        .zip(SHARES.map(needed))
+        .zip(SHARES.map(requests_needed))
         .filter(|(_, needed)| count < *needed && all >= *needed)
         .collect();
     let (last, first) = missing.split_last()?;
@@ -100,6 +93,7 @@ mod tests {
         assert_eq!(filling(0, 32), None);
         assert_eq!(filling(128, 32), None);
         assert_eq!(filling(u64::MAX, u64::MAX), None);
+        assert!(filling(1, 32).unwrap().message.contains("1 request is too few for 32"));
         let told = filling(127, 32).unwrap();
         assert_eq!(told.kind, WarningKind::NotSteady);
         assert_eq!(

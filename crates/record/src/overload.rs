@@ -1,6 +1,6 @@
 //! Whether requests arrive faster than the target completes them.
 
-use ssdyno_block::Time;
+use ssdyno_block::{Time, counted};
 use ssdyno_figures::{Warning, WarningKind, rate, seconds, significant};
 
 use crate::count_over_time::CountOverTime;
@@ -137,7 +137,8 @@ fn completions_per_second(departures: &CountOverTime) -> Option<f64> {
 /// With few requests outstanding it may be the limit that does not keep up, and not the target.
 fn or_raise(limit: Option<u64>) -> String {
     limit.map_or_else(String::new, |limit| {
-        format!(", or raise the depth: at most {limit} requests are outstanding")
+        let requests = counted(limit, "request is", "requests are");
+        format!(", or raise the depth: at most {requests} outstanding")
     })
 }
 

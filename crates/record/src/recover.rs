@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ssdyno_block::{Completion, Status, Time, Token};
+use ssdyno_block::{Completion, Status, Time, Token, counted};
 use ssdyno_figures::{Keep, RunResult, StopReason, TailVerdict};
 
 use crate::recorder::Recorder;
@@ -199,7 +199,8 @@ fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResu
             Some(TailVerdict { believable: false, reasons: vec![why.to_owned()] });
     }
     result.notes.push(format!(
-        "recovered from the rows of {count} requests: the program was killed during the run; up to two seconds before that, the probe samples and the tool overhead are missing"
+        "recovered from the rows of {}: the program was killed during the run; up to two seconds before that, the probe samples and the tool overhead are missing",
+        counted(count as u64, "request", "requests")
     ));
     Ok((result, recording))
 }

@@ -26,6 +26,8 @@ pub(crate) struct Written {
     pub(crate) waiting_bytes: u64,
     /// Flushes since recording began.
     pub(crate) flushes: u64,
+    /// Trims since recording began.
+    pub(crate) trims: u64,
 }
 
 impl Written {
@@ -85,7 +87,7 @@ pub(crate) fn warnings(
     let read: PagesRead = read.fold(PagesRead::default(), |sum, one| sum + one);
     // Phase-change memory is written in place. It has no programs to count and no blocks to erase.
     if flashes().any(|(_, now)| now.work.is_none()) {
-        return Vec::from_iter(unread(read));
+        return Vec::from_iter(unread(read, written.trims));
     }
     let erases = |report: &DeviceReport| work(report).map(|(work, _)| work.erases).sum::<u64>();
     let erased = erases(now).saturating_sub(erases(before));
@@ -105,7 +107,7 @@ pub(crate) fn warnings(
         .or_else(|| fresh(programmed_bytes, erased))
         .or_else(|| filling_drive([was, is, full]))
         .or_else(|| filling_buffer(buffer_bytes, &written));
-    writes.into_iter().chain(unread(read)).collect()
+    writes.into_iter().chain(unread(read, written.trims)).collect()
 }
 
 /// Bytes of the pages that all flash programmed for the host from `before` to `now`.
@@ -194,8 +196,8 @@ fn fresh(programmed_bytes: u64, erases: u64) -> Option<Warning> {
     })
 }
 
-/// Warns if reads did not reach the flash.
-fn unread(pages: PagesRead) -> Option<Warning> {
+/// Warns if reads of a load with so many `trims` did not reach the flash.
+fn unread(pages: PagesRead, trims: u64) -> Option<Warning> {
     let PagesRead { flash, buffer, blank } = pages;
     let share = blank as f64 / (flash + buffer + blank).max(1) as f64;
     if share > SHARE_LEAST {
@@ -203,10 +205,15 @@ fn unread(pages: PagesRead) -> Option<Warning> {
             "{} % of the pages that were read hold no data (never written, or trimmed): the device answers them without its flash",
             significant(100.0 * share, 3)
         );
-        return Some(
-            Warning::new(WarningKind::NoMedia, message)
-                .with_help("write the range first (`ssdyno explain precondition`)"),
-        );
+        // What is written before the run, the load trims again.
+        let help = match trims {
+            0 => "write the range first (`ssdyno explain precondition`)",
+            _ => {
+                "the load itself trims pages: leave the trims out, or read a range that it does not trim; if pages were never \
+                 written, write the range first (`ssdyno explain precondition`)"
+            }
+        };
+        return Some(Warning::new(WarningKind::NoMedia, message).with_help(help));
     }
     (flash == 0 && buffer > 0).then(|| {
         let message = "no read reached the flash: the buffer of the device held all pages";
@@ -479,7 +486,7 @@ mod tests {
 
     #[test]
     fn pages_without_data_are_told_from_one_in_a_hundred() {
-        let told = |flash, buffer, blank| unread(PagesRead { flash, buffer, blank });
+        let told = |flash, buffer, blank| unread(PagesRead { flash, buffer, blank }, 0);
         assert_eq!(told(0, 0, 0), None);
         assert_eq!(told(80, 19, 1), None);
         let some = told(48, 2, 50).unwrap();
@@ -487,7 +494,11 @@ mod tests {
         assert!(some.message.starts_with("50.0 % of the pages"), "{}", some.message);
         assert_eq!(told(1, 1_000, 0), None);
         assert_eq!(told(0, 1_000, 0).unwrap().kind, WarningKind::NotExhausted);
+        assert!(some.help.unwrap().starts_with("write the range first"));
+        let trimmed = unread(PagesRead { flash: 48, buffer: 2, blank: 50 }, 7).unwrap();
+        assert!(trimmed.help.unwrap().starts_with("the load itself trims pages"));
     }
+
     #[test]
     fn pages_in_the_cache_of_the_host_are_told_but_those_that_were_read_ahead() {
         let told = |cache| {

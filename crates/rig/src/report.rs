@@ -144,6 +144,7 @@ impl Parts<'_> {
         let request_loop = RequestLoop::new(source.is_closed_loop(), source.outstanding_limit());
         recording.set_request_loop(request_loop);
         recording.fill(&mut result);
+        result.notes.extend(source.note_on_flushes(result.requests_by_op.flush));
         result.until = self.ended.precision;
         result.stopped_because = Some(self.stop_reason());
         self.fill_flash(&mut result, recording);
@@ -253,6 +254,7 @@ impl Parts<'_> {
             buffered_bytes: self.ended.buffered_bytes,
             waiting_bytes: self.ended.waiting_bytes,
             flushes: recording.count(Op::Flush),
+            trims: recording.count(Op::Trim),
         }
     }
 

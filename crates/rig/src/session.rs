@@ -129,6 +129,7 @@ impl Session {
             buffered_bytes: ended.buffered_bytes,
             waiting_bytes: ended.waiting_bytes,
             flushes: recording.count(Op::Flush),
+            trims: recording.count(Op::Trim),
         };
         result.warnings.extend(medium::warnings(&before, &after, written));
         let seconds = recording.window().as_s_f64();

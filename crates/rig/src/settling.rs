@@ -6,7 +6,7 @@
 
 use ssdyno_device::FlashReport;
 use ssdyno_engine::Pool;
-use ssdyno_figures::{Warning, WarningKind, significant};
+use ssdyno_figures::{Warning, WarningKind, seconds, significant};
 use ssdyno_ftl::{Cleaning, Fill};
 use ssdyno_workload::{Pattern, Source};
 
@@ -28,6 +28,8 @@ pub(crate) struct Unsettled {
     pub(crate) turns: f64,
     /// How many times as many requests as the run has issued are needed.
     times: f64,
+    /// The time limit of the load, of which a ramp-up is a part.
+    limit_seconds: Option<f64>,
 }
 
 /// Overwrites of the written range that sequential writes need. Cleaning of what random writes left behind erases blocks
@@ -62,7 +64,11 @@ pub(crate) fn unsettled(
         let overwrites = written_bytes as f64 / range_bytes.max(1) as f64;
         times = times.max(OVERWRITES_LEAST / overwrites.max(f64::MIN_POSITIVE));
     }
-    (turns > 0.0 && times > 1.0).then_some(Unsettled { turns, times })
+    let limit_seconds = match source {
+        Source::Generator(load) => load.duration.map(|limit| limit.0.as_s_f64()),
+        Source::Trace { .. } | Source::Jobs { .. } => None,
+    };
+    (turns > 0.0 && times > 1.0).then_some(Unsettled { turns, times, limit_seconds })
 }
 
 /// The bytes that a load writes in order; `None` if it does not.
@@ -113,7 +119,15 @@ impl Unsettled {
         // Two digits, upwards: the last one of an estimate says nothing.
         let unit = 10f64.powf(needed.log10().floor() - 1.0);
         let needed = (needed / unit).ceil() * unit;
-        format!("leave the beginning out: `--set workload.ramp_up={needed:.0}`")
+        // The ramp-up is longer than the run was: with the same limit, nothing would be recorded.
+        let longer = self.limit_seconds.map(|limit| limit * (needed / issued as f64 + 1.0));
+        let longer = longer.map_or_else(String::new, |limit| {
+            format!(
+                ", and run for at least {} (`--for`), which includes the ramp-up",
+                seconds(limit)
+            )
+        });
+        format!("leave the beginning out: `--set workload.ramp_up={needed:.0}`{longer}")
     }
 }
 
@@ -123,10 +137,15 @@ mod tests {
 
     #[test]
     fn the_warning_names_a_ramp_up_of_two_digits() {
-        let text =
-            |turns, issued| Unsettled { turns, times: TURNS_LEAST / turns }.warning(issued).line();
-        let told = text(0.28, 200_000);
-        assert!(told.contains("0.28 times") && told.contains("ramp_up=1500000`"), "{told}");
-        assert!(text(1.999, 1_000).contains("ramp_up=1100`"));
+        let text = |turns, issued, limit_seconds| {
+            let times = TURNS_LEAST / turns;
+            Unsettled { turns, times, limit_seconds }.warning(issued).line()
+        };
+        let told = text(0.28, 200_000, None);
+        assert!(told.contains("0.28 times") && told.ends_with("ramp_up=1500000`"), "{told}");
+        assert!(text(1.999, 1_000, None).contains("ramp_up=1100`"));
+        // 200 000 requests took 2 s: 1 500 000 take 15 s, and the run itself 2 s.
+        let told = text(0.28, 200_000, Some(2.0));
+        assert!(told.contains("ramp_up=1500000`, and run for at least 17"), "{told}");
     }
 }

@@ -243,6 +243,13 @@ fn judge(result: &RunResult) -> Option<Failure> {
         let help = "do not trust these figures; please report this with the replay command";
         return Some(Failure::new(FailureKind::Failed, message).with_help(help));
     }
+    // Without a request there is no figure, although nothing failed. A partial run has its reason already.
+    if result.requests == 0 && result.errors == 0 && !result.partial {
+        let message = "no request completed in the recorded part of the run";
+        let help =
+            "run longer, or leave the ramp-up out; the notes of the result describe what happened";
+        return Some(Failure::new(FailureKind::Failed, message).with_help(help));
+    }
     (result.errors > 0).then(|| {
         let who = counted(result.errors, "request", "requests");
         let message = format!("{who} ended in an error");
@@ -257,4 +264,19 @@ fn judge(result: &RunResult) -> Option<Failure> {
         };
         Failure::new(FailureKind::Failed, message).with_help(help)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_a_request_is_no_success() {
+        let run = |requests, errors, partial| {
+            judge(&RunResult { requests, errors, partial, ..RunResult::default() })
+        };
+        assert!(run(0, 0, false).unwrap().message.contains("no request completed"));
+        assert!(run(0, 2, false).unwrap().message.contains("2 requests ended in an error"));
+        assert_eq!((run(1, 0, false), run(0, 0, true)), (None, None));
+    }
 }

@@ -219,7 +219,8 @@ impl Ceiling {
 /// A load whose depth is limited saturates where its requests wait for each other, which may be far below the target.
 fn of_depth(limit: Option<u64>) -> String {
     limit.map_or_else(String::new, |limit| {
-        format!("; at most {limit} requests were outstanding, a greater depth (`-d`) may raise the rates")
+        let requests = counted(limit, "request was", "requests were");
+        format!("; at most {requests} outstanding, a greater depth (`-d`) may raise the rates")
     })
 }
 
@@ -263,6 +264,12 @@ mod tests {
             assert!(within <= truth && truth < beyond && beyond / within <= NARROW, "{found:?}");
             assert!(tried.len() < 20, "{tried:?}");
         }
+    }
+
+    #[test]
+    fn a_depth_of_1_is_one_request() {
+        assert!(of_depth(Some(1)).contains("at most 1 request was outstanding"));
+        assert!(of_depth(Some(2)).contains("at most 2 requests were outstanding"));
     }
 
     #[test]

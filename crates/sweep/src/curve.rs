@@ -18,8 +18,8 @@ pub struct Curve {
     pub key: String,
     /// The designs with figures, by value. The figures are in the row of the design.
     pub points: Vec<CurvePoint>,
-    /// The point of the greatest power; left out with fewer than three points with a power, and for keys that do not set the
-    /// load.
+    /// The point of the greatest power; left out with fewer than three points with a power, for keys that do not set the
+    /// load, and if the last point has the greatest power: the power may rise beyond it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
 }
@@ -33,7 +33,8 @@ pub struct CurvePoint {
     pub number: f64,
     /// Number of the row.
     pub design: u64,
-    /// Throughput in bytes per second divided by mean latency in seconds; left out if a figure is missing or zero.
+    /// Throughput in bytes per second divided by mean latency in seconds; left out if a figure is missing or zero. If
+    /// the mean latency is only a lower bound, the power has the lower bound 0, and the point is not the knee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<SweepFigure>,
 }
@@ -72,6 +73,13 @@ impl Curve {
         let knee = if is_of_load(axis.key()) { knee(&points) } else { None };
         (points.len() >= 2).then(|| Curve { key: axis.key().to_owned(), points, knee })
     }
+
+    /// The last value, if the power still rises there: the curve then has no knee.
+    pub(crate) fn rises_at(&self) -> Option<&Value> {
+        let powers = powers(&self.points);
+        let at = greatest(&powers).filter(|_| is_of_load(&self.key))?;
+        (at + 1 == powers.len()).then_some(powers[at].0)
+    }
 }
 
 /// Whether a key says how much load there is. Throughput against latency weighs load; more channels or a larger buffer have
@@ -91,28 +99,45 @@ fn power(row: &SweepRow) -> Option<SweepFigure> {
     // The lower bound of a quotient has the lower numerator and the upper denominator. It is wider than the true
     // interval, so the knee is claimed too seldom and not too often.
     let low = throughput.low.zip(mean.high).and_then(|(bytes, ns)| ratio(bytes, ns));
+    // The true latency may be anything above a lower bound, and the power anything below.
+    let low = if mean.is_lower_bound { Some(0.0) } else { low };
     let high = throughput.high.zip(mean.low).and_then(|(bytes, ns)| ratio(bytes, ns));
-    // A latency that is a lower bound makes an upper bound of the power, which is marked as neither.
     Some(SweepFigure { value, low, high, ..SweepFigure::default() })
 }
 
-fn knee(points: &[CurvePoint]) -> Option<Knee> {
-    let with_power = points.iter().filter_map(|point| Some((&point.value, point.power?)));
-    let powers: Vec<(&Value, SweepFigure)> = with_power.collect();
+/// The points with a power.
+fn powers(points: &[CurvePoint]) -> Vec<(&Value, SweepFigure)> {
+    points.iter().filter_map(|point| Some((&point.value, point.power?))).collect()
+}
+
+/// The place of the greatest power that is no upper bound.
+fn greatest(powers: &[(&Value, SweepFigure)]) -> Option<usize> {
     // Two points have no inside: the greater one
     // would always be a knee.
     if powers.len() < 3 {
         return None;
     }
-    let (at, (value, best)) =
-        powers.iter().enumerate().max_by(|(_, (_, a)), (_, (_, b))| a.value.total_cmp(&b.value))?;
+    let all = powers.iter().map(|(_, power)| power).enumerate();
+    let known = all.filter(|(_, power)| power.low.is_none_or(|low| low > 0.0));
+    known.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value)).map(|(at, _)| at)
+}
+
+fn knee(points: &[CurvePoint]) -> Option<Knee> {
+    let powers = powers(points);
+    let at = greatest(&powers)?;
+    // If the power still rises at the last value, the greatest one is only the last that was tried.
+    // Calling it a knee would stop the user from going on.
+    if at + 1 == powers.len() {
+        return None;
+    }
+    let (value, best) = powers[at];
     // A neighbour counts as lower only if its whole interval is below. Without
     // intervals the values themselves decide.
     let least = best.low.unwrap_or(best.value);
     let is_less = |(_, power): &&(&Value, SweepFigure)| power.high.unwrap_or(power.value) < least;
     let name = |(value, _): &(&Value, SweepFigure)| (*value).clone();
     Some(Knee {
-        value: (*value).clone(),
+        value: value.clone(),
         above: powers[..at].iter().rev().find(is_less).map(name),
         below: powers[at + 1..].iter().find(is_less).map(name),
     })
@@ -191,11 +216,25 @@ mod tests {
             (json!(3), Some(json!(1)), Some(json!(5)))
         );
         let rising: Vec<SweepRow> = (1..5).map(|at| power(at, at as f64, 0.0)).collect();
-        let knee = curve(&rising).knee.unwrap();
-        assert_eq!((knee.value, knee.above, knee.below), (json!(4), Some(json!(3)), None));
-        assert_eq!(curve(&rising[..2]).knee, None);
+        let risen = curve(&rising);
+        assert_eq!((&risen.knee, risen.rises_at()), (&None, Some(&json!(4))));
+        let short = curve(&rising[..2]);
+        assert_eq!((&short.knee, short.rises_at()), (&None, None));
         let seeds = Curve::of(&["seed=1,2".parse().unwrap()], &rows).unwrap();
-        assert_eq!((seeds.points.len(), seeds.knee), (5, None));
+        assert_eq!((seeds.points.len(), &seeds.knee, seeds.rises_at()), (5, &None, None));
+    }
+
+    /// The true latency of the third point, and so its power, may be anything.
+    #[test]
+    fn a_latency_that_is_a_lower_bound_has_no_knee() {
+        let mut rows: Vec<SweepRow> = [10.0, 20.0, 30.0, 5.0]
+            .iter()
+            .zip(1..)
+            .map(|(value, at)| row(at, json!(at), *value, 1e9, 0.0))
+            .collect();
+        assert_eq!(curve(&rows).knee.unwrap().value, json!(3));
+        rows[2].figures.get_mut(MEAN).unwrap().is_lower_bound = true;
+        assert_eq!(curve(&rows).knee.unwrap().value, json!(2));
     }
 
     #[test]

@@ -56,21 +56,18 @@ fn rows(result: &SweepResult, curve: &Curve) -> Vec<Vec<String>> {
 
 /// Where the knee is, in a line.
 pub(crate) fn knee(curve: &Curve) -> Option<String> {
-    let (knee, key) = (curve.knee.as_ref()?, &curve.key);
-    let with_power = || curve.points.iter().filter(|point| point.power.is_some());
-    let is = |point: Option<&CurvePoint>| point.is_some_and(|point| point.value == knee.value);
-    let what = "throughput divided by mean latency";
-    // If the power still rises at the last value, the greatest one is only the last that was tried.
-    // Calling it a knee would stop the user from going on.
-    if is(with_power().next_back()) {
-        return Some(format!("No knee: {what} still rises at {key}={}", value(&knee.value)));
-    }
+    let (what, key) = ("throughput divided by mean latency", &curve.key);
+    let Some(knee) = &curve.knee else {
+        let last = value(curve.rises_at()?);
+        return Some(format!("No knee: {what} still rises at {key}={last}"));
+    };
+    let first = curve.points.iter().find(|point| point.power.is_some());
     let side = |word: &str, bound: &Option<Value>| {
         bound.as_ref().map(|at| format!("{word} {}", value(at)))
     };
     let mut sides: Vec<String> =
         [side("above", &knee.above), side("below", &knee.below)].into_iter().flatten().collect();
-    if is(with_power().next()) {
+    if first.is_some_and(|point| point.value == knee.value) {
         sides.insert(0, "the first value".to_owned());
     }
     let sides = if sides.is_empty() {

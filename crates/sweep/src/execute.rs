@@ -22,7 +22,7 @@ use crate::cost::{COST, COST_PER_GIB};
 use crate::curve::Curve;
 use crate::designs::{Designs, Sampling};
 use crate::effects::effects;
-use crate::front::judge;
+use crate::front::{judge, reject};
 use crate::generations::{SearchEnd, SearchOutcome};
 use crate::hopeless::{ruled_out, stopped_because, watched};
 use crate::interactions::interactions;
@@ -183,16 +183,24 @@ impl Sweep {
         notes
     }
 
-    pub(crate) fn conclude(
-        mut self,
+    /// Sorts the rows by number, and says of each where it stands.
+    fn rank(&mut self) {
         // A journal may contain a design twice, if it failed and was run again. The rows are sorted
         // by number, so that duplicates are neighbours.
-        stopped: bool,
-        is_late: bool,
-    ) -> (SweepResult, Option<Failure>) {
         self.rows.sort_by_key(|row| row.design);
         self.rows.dedup_by_key(|row| row.design);
         judge(&mut self.rows, &self.plan.objectives, &self.plan.require);
+        if let Some(ceiling) = &self.ceiling {
+            reject(&mut self.rows, ceiling);
+        }
+    }
+
+    pub(crate) fn conclude(
+        mut self,
+        stopped: bool,
+        is_late: bool,
+    ) -> (SweepResult, Option<Failure>) {
+        self.rank();
         let (designs, partial) = match self.is_search() {
             // A search has no fixed number of designs. It is partial only if the user stopped it;
             // `time` and a spent budget are regular ends.
@@ -244,6 +252,7 @@ impl Sweep {
         let interactions = interactions(&self.rows, &self.plan.vary, &self.plan.objectives);
         let curve = Curve::of(&self.plan.vary, &self.rows);
         let (plan, rows) = (self.plan, self.rows);
+        let unrepresentative = warned::unrepresentative(&plan, &rows);
         let sweep_version = SWEEP_VERSION;
         let result = SweepResult {
             sweep_version,
@@ -256,7 +265,7 @@ impl Sweep {
             ruled_out,
             stopped: hopeless,
             overloaded: overloads::overloaded(&rows),
-            unrepresentative: warned::unrepresentative(&rows),
+            unrepresentative,
             effects,
             interactions,
             curve,
@@ -272,10 +281,13 @@ impl Sweep {
     /// Why the sweep is no success.
     fn verdict(&self, [done, given_up]: [u64; 2], is_cut: bool) -> Option<Failure> {
         if is_cut {
-            return Some(
-                Failure::new(FailureKind::Interrupted, "interrupted before all designs had run")
-                    .with_help("finished designs are kept; continue with `resume`"),
-            );
+            let failure =
+                Failure::new(FailureKind::Interrupted, "interrupted before all designs had run");
+            // Without a journal, the designs are lost.
+            return Some(match self.journal {
+                Some(_) => failure.with_help("finished designs are kept; continue with `resume`"),
+                None => failure,
+            });
         }
         if done == 0 && given_up > 0 {
             return Some(
@@ -473,7 +485,7 @@ fn filled(
     row.unanswered = result.unanswered;
     row.overloaded = result.warns_of(WarningKind::Overloaded);
     row.outstanding_limit = row.outstanding_limit.filter(|_| row.overloaded);
-    row.warnings = warned::kinds(plan, &result.warnings);
+    row.warnings = warned::kinds(plan, result);
     let figures = headline_figures(result).into_iter().map(|figure| {
         let low = figure.interval.map(|interval| interval.low);
         let high = figure.interval.and_then(|interval| interval.upper());

@@ -1,8 +1,10 @@
 //! The Pareto front: designs that no other beats in every objective.
 
-use crate::latencies::{needs_capacity, needs_run};
+use crate::ceiling::Ceiling;
+use crate::latencies::needs_capacity;
 use crate::objective::{Objective, Requirement};
 use crate::row::{DesignState, Standing, SweepRow};
+use crate::swept::number;
 
 /// A figure as a loss - less is better - with its bounds.
 #[derive(Clone, Copy)]
@@ -70,13 +72,12 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
         }
         let losses: Option<Vec<Loss>> =
             objectives.iter().map(|objective| Loss::of(row, *objective)).collect();
-        let keeps =
-            |bound: &Requirement| row.figure(bound.figure()).is_some_and(|v| bound.holds(v));
+        let breaks = |bound: &Requirement| row.keeps(bound) == Some(false);
         match losses {
             None => {}
-            Some(_) if !require.iter().all(keeps) => row.standing = Some(Standing::Excluded),
+            Some(_) if require.iter().any(breaks) => row.standing = Some(Standing::Excluded),
             // A bound that is broken by figures that are too good is broken in truth, so this comes after it.
-            Some(_) if row.is_unrepresentative() && needs_run(objectives, require) => {
+            Some(_) if row.is_flattered(objectives, require) => {
                 row.standing = Some(Standing::Unrepresentative);
             }
             Some(losses) => judged.push((at, losses)),
@@ -111,6 +112,23 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
         // worse it is otherwise. The reader must know which ones are there for that reason alone.
         rows[*at].within_chance =
             front.iter().any(|(_, other)| surely(other, losses) && !surely(losses, other));
+    }
+}
+
+/// Takes the rates that a bisection did not accept off the front: their latencies may keep the bound by their values, but
+/// not by their intervals, or only because requests failed.
+pub(crate) fn reject(rows: &mut [SweepRow], ceiling: &Ceiling) {
+    let is_ranked = |row: &&mut SweepRow| {
+        use Standing::{Dominated, Front, Undecided};
+        matches!(row.standing, Some(Front | Undecided | Dominated))
+    };
+    for row in rows.iter_mut().filter(is_ranked) {
+        let Some(rate) = row.values.first().and_then(number) else { continue };
+        if ceiling.beyond.is_some_and(|beyond| rate >= beyond) {
+            row.standing = Some(Standing::Excluded);
+        } else if ceiling.undecided.contains(&rate) {
+            row.standing = Some(Standing::Undecided);
+        }
     }
 }
 
@@ -209,6 +227,52 @@ mod tests {
         assert_eq!(standings(&mut rows, &["cost<55"]), wanted);
         judge(&mut rows, &["cost".parse().unwrap()], &[]);
         assert_eq!(rows[1].standing, Some(Standing::Dominated));
+    }
+
+    /// Requests that were given up after 1 µs make 1 µs of any latency: the design that gives up first is not the best.
+    #[test]
+    fn a_latency_that_is_a_lower_bound_has_no_rank() {
+        use Standing::{Dominated, Excluded, Front, Unrepresentative};
+        let mut rows = [row(100.0, Some(5.0), 50.0), row(10.0, None, 40.0)];
+        rows[1].figures.get_mut("latency_ns.p99").unwrap().is_lower_bound = true;
+        assert_eq!(standings(&mut rows, &[]), [Front, Unrepresentative].map(Some));
+        assert_eq!(rows[1].lasting_figure("latency_ns.p99"), None);
+        assert_eq!(rows[1].lasting_figure("cost"), Some(40.0));
+        let cost: [Objective; 1] = ["cost".parse().unwrap()];
+        let mut by_cost = |require: &str| {
+            judge(&mut rows, &cost, &[require.parse().unwrap()]);
+            [rows[0].standing, rows[1].standing]
+        };
+        // 10 ns may be far above the bound in truth, or below it.
+        assert_eq!(by_cost("p99<150ns"), [Front, Unrepresentative].map(Some));
+        assert_eq!(by_cost("p99>50ns"), [Front, Unrepresentative].map(Some));
+        assert_eq!(by_cost("p99<9ns"), [Excluded, Excluded].map(Some));
+        assert_eq!(by_cost("p99>9ns"), [Dominated, Front].map(Some));
+    }
+
+    /// 3000 is above the accepted rate and has a p99 below the bound, but its interval includes the bound. Requests failed at
+    /// 4000.
+    #[test]
+    fn rates_that_a_bisection_rejects_are_not_on_the_front() {
+        let bound: Requirement = "p99<1ms".parse().unwrap();
+        let objectives: [Objective; 2] = ["iops", "p99"].map(|text| text.parse().unwrap());
+        let mut rows = [4000.0, 1000.0, 2000.0, 3000.0].map(|rate| {
+            let iops = SweepFigure { value: rate, ..SweepFigure::default() };
+            let mut row = row(rate, None, 1.0);
+            row.figures.insert("iops".to_owned(), iops);
+            SweepRow { values: vec![serde_json::json!(rate)], ..row }
+        });
+        judge(&mut rows, &objectives, std::slice::from_ref(&bound));
+        assert!(rows.iter().all(|row| row.standing == Some(Standing::Front)));
+        let ceiling = Ceiling {
+            within: Some(2000.0),
+            beyond: Some(4000.0),
+            undecided: vec![3000.0],
+            ..Ceiling::new(&bound, 1000.0)
+        };
+        reject(&mut rows, &ceiling);
+        let wanted = [Standing::Excluded, Standing::Front, Standing::Front, Standing::Undecided];
+        assert_eq!(rows.map(|row| row.standing), wanted.map(Some));
     }
 
     proptest! {

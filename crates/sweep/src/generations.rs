@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::COSTS;
-use crate::latencies::{needs_capacity, needs_run, survives_overload};
+use crate::latencies::{needs_capacity, survives_overload};
 use crate::objective::{Objective, Requirement};
 use crate::row::{DesignState, SweepRow};
 use crate::search::losses;
@@ -130,11 +130,7 @@ pub(crate) fn evaluation(
             Evaluation::constrained(all, OVERLOADED + others.map(excess).sum::<f64>() + behind)
         }
         // A design that looks better than it is must not lead the search to others like it.
-        Some(all)
-            if row.state == DesignState::Done
-                && row.is_unrepresentative()
-                && needs_run(objectives, require) =>
-        {
+        Some(all) if row.state == DesignState::Done && row.is_flattered(objectives, require) => {
             let excess: f64 = require.iter().map(excess).sum();
             Evaluation::constrained(all, OVERLOADED + excess)
         }

@@ -151,6 +151,14 @@ impl Requirement {
         if self.is_below { value < self.bound } else { value > self.bound }
     }
 
+    /// Whether the figure keeps the bound if its value is only known to be at least `value`, where `is_lower_bound`; `None`
+    /// if the true value may be on either side of the bound.
+    pub(crate) fn decides(&self, value: f64, is_lower_bound: bool) -> Option<bool> {
+        let holds = self.holds(value);
+        // A value above the bound stays above it, however much greater the true value is.
+        (!is_lower_bound || holds != self.is_below).then_some(holds)
+    }
+
     /// How far a design with this value is from keeping the bound, as a share of the bound; 0 where it keeps it.
     pub(crate) fn excess(&self, value: f64) -> f64 {
         match self.holds(value) {
@@ -250,6 +258,20 @@ mod tests {
         ] {
             let error = Requirement::latency_target(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_lower_bound_decides_only_above_the_bound() {
+        let [below, above] =
+            ["p99<2ms", "p99>2ms"].map(|text| text.parse::<Requirement>().unwrap());
+        for (value, is_below, is_above) in [(1e6, None, None), (3e6, Some(false), Some(true))] {
+            assert_eq!(
+                (below.decides(value, true), above.decides(value, true)),
+                (is_below, is_above)
+            );
+            assert_eq!(below.decides(value, false), Some(below.holds(value)));
+            assert_eq!(above.decides(value, false), Some(above.holds(value)));
         }
     }
 

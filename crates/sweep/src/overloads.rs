@@ -30,9 +30,8 @@ pub(crate) fn note(plan: &SweepPlan, rows: &[SweepRow]) -> Option<String> {
     // The depth of a load may be the limit, and not the target. The smallest one is the first to ask about.
     let limits = rows.iter().filter(|row| row.overloaded).filter_map(|row| row.outstanding_limit);
     let limit = limits.min().map_or_else(String::new, |limit| {
-        format!(
-            ". At most {limit} requests are outstanding: a greater depth (`-d`) may raise the rates"
-        )
+        let requests = counted(limit, "request is", "requests are");
+        format!(". At most {requests} outstanding: a greater depth (`-d`) may raise the rates")
     });
     Some(format!(
         "{} {overloaded}: requests arrive faster than the target completes them, so latencies grow with the length of \

@@ -14,7 +14,8 @@ use crate::ceiling::{Ceiling, FailedRequests};
 use crate::cost::COSTS;
 use crate::curve::Curve;
 use crate::generations::SearchOutcome;
-use crate::latencies::survives_overload;
+use crate::latencies::{needs_run, survives_overload};
+use crate::objective::{Objective, Requirement};
 use crate::plan::SweepPlan;
 
 /// Version of the shape of [`SweepResult`]. It rises when a key is renamed, removed or changes its meaning.
@@ -47,17 +48,18 @@ pub enum DesignState {
 pub enum Standing {
     /// No other design is as good in all objectives and better in one.
     Front,
-    /// A design of the front is better, but only within the intervals of the figures.
+    /// A design of the front is better, but only within the intervals of the figures. Of a bisection, also a rate that
+    /// may be within the bound or beyond it.
     Undecided,
     /// A design of the front is better.
     Dominated,
-    /// The design breaks a bound of `require`.
+    /// The design breaks a bound of `require`. Of a bisection, also a rate at which requests fail.
     Excluded,
     /// The design is overloaded, and an objective or a bound is not a rate or a cost: the figures describe a load that
     /// the target does not sustain, so the design is not ranked.
     Overloaded,
     /// A warning says that the figures can look better than they are, for example because a write buffer absorbed the
-    /// run. The design is not ranked.
+    /// run, or an objective or a bound depends on a figure that is only a lower bound. The design is not ranked.
     Unrepresentative,
 }
 
@@ -173,10 +175,35 @@ impl SweepRow {
         self.warnings.iter().any(|kind| favours(*kind) && !by_queue(*kind))
     }
 
+    /// Whether the figure `name` is only a lower bound.
+    pub(crate) fn is_lower_bound(&self, name: &str) -> bool {
+        self.figures.get(name).is_some_and(|figure| figure.is_lower_bound)
+    }
+
+    /// Whether the design keeps `bound`; `None` if its figure is a lower bound below the bound. Without the figure, it does
+    /// not.
+    pub(crate) fn keeps(&self, bound: &Requirement) -> Option<bool> {
+        let Some(figure) = self.figures.get(bound.figure()) else { return Some(false) };
+        bound.decides(figure.value, figure.is_lower_bound)
+    }
+
+    /// Whether an objective is only a lower bound, or a bound of `require` is undecided because its figure is one.
+    pub(crate) fn is_open(&self, objectives: &[Objective], require: &[Requirement]) -> bool {
+        objectives.iter().any(|one| self.is_lower_bound(one.figure))
+            || require.iter().any(|bound| self.keeps(bound).is_none())
+    }
+
+    /// Whether the design has no rank by these, because its figures can look better than they are.
+    pub(crate) fn is_flattered(&self, objectives: &[Objective], require: &[Requirement]) -> bool {
+        self.is_open(objectives, require)
+            || (self.is_unrepresentative() && needs_run(objectives, require))
+    }
+
     /// The same as [`figure`](SweepRow::figure), without figures that cannot be compared: those of an overloaded run
-    /// but its rate, and all of a run that looks better than it is. Costs are always there.
+    /// but its rate, lower bounds, and all of a run that looks better than it is. Costs are always there.
     pub(crate) fn lasting_figure(&self, name: &str) -> Option<f64> {
         let is_lost = (self.overloaded && !survives_overload(name))
+            || self.is_lower_bound(name)
             || (self.is_unrepresentative() && !COSTS.contains(&name));
         self.figure(name).filter(|_| !is_lost)
     }
@@ -291,7 +318,9 @@ pub struct SweepResult {
     #[serde(default)]
     pub overloaded: u64,
     /// Number of the designs with figures that can look better than they are, according to a warning. They are
-    /// excluded from the front and from the effects, except for costs.
+    /// excluded from the front and from the effects, except for costs. The number includes designs for which an
+    /// objective or an undecided bound of `require` is only a lower bound; these are excluded from the effects on that
+    /// figure alone.
     #[serde(default)]
     pub unrepresentative: u64,
     /// Effects of each key on each objective, the greatest first; effects that chance may explain come last.

@@ -41,7 +41,8 @@ pub struct SweepTable {
 
 impl SweepTable {
     /// The table of `result`: the number of the design, what is varied, what became of it, its figures with the bounds
-    /// of their 95 % intervals (`….low`, `….high`), its standing, and what it was run from.
+    /// of their 95 % intervals (`….low`, `….high`) and whether they are lower bounds (`….is_lower_bound`, if any is), its
+    /// standing, and what it was run from.
     pub fn of(result: &SweepResult) -> SweepTable {
         let rows = &result.rows;
         let mut columns = vec![("design".to_owned(), counts(rows, |row| row.design))];
@@ -69,6 +70,10 @@ impl SweepTable {
                 let high = |row: &SweepRow| row.figures.get(name)?.high;
                 columns.push((format!("{name}.low"), numbers(rows, low)));
                 columns.push((format!("{name}.high"), numbers(rows, high)));
+            }
+            if rows.iter().any(|row| row.is_lower_bound(name)) {
+                let is_lower_bound = flags(rows, |row| row.is_lower_bound(name));
+                columns.push((format!("{name}.is_lower_bound"), is_lower_bound));
             }
         }
         columns.push(("requests".to_owned(), counts(rows, |row| row.requests)));
@@ -231,4 +236,31 @@ fn write_cells(column: &mut SerializedColumnWriter<'_>, cells: &Cells) -> Result
 /// Definition levels: 1 where there is a value.
 fn levels<T>(all: &[Option<T>]) -> Vec<i16> {
     all.iter().map(|value| i16::from(value.is_some())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::KeepGoing;
+
+    use super::*;
+    use crate::plan::SweepPlan;
+    use crate::row::SweepFigure;
+
+    #[test]
+    fn a_lower_bound_has_a_column() {
+        let plan = "vary = [\"seed=1,2\"]\n[run]\ntarget = \"sim:delay-10us\"\nrequests = 100\n";
+        let plan = SweepPlan::from_toml("plan.toml", plan).unwrap();
+        let sweep = plan.prepare(&mut ssdyno_session::Unattended).unwrap();
+        let (mut result, _) = sweep.execute(&mut |_| KeepGoing::Continue).unwrap();
+        let column = |result: &SweepResult, name: &str| {
+            let columns = SweepTable::of(result).columns;
+            columns.into_iter().find(|(known, _)| known == name).map(|(_, cells)| cells)
+        };
+        let name = "latency_ns.mean.is_lower_bound";
+        assert_eq!(column(&result, name), None);
+        let mean = SweepFigure { value: 1e4, is_lower_bound: true, ..SweepFigure::default() };
+        result.rows[1].figures.insert("latency_ns.mean".to_owned(), mean);
+        assert_eq!(column(&result, name), Some(Cells::Flags(vec![false, true])));
+        assert_eq!(column(&result, "latency_ns.p99.is_lower_bound"), None);
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ssdyno_block::counted;
-use ssdyno_figures::{Warning, WarningKind};
+use ssdyno_figures::{RunResult, WarningKind, requests_needed};
 
 use crate::designs::Sampling;
 use crate::latencies::needs_run;
@@ -14,21 +14,34 @@ use crate::row::{DesignState, SweepRow, favours};
 /// Numbers of designs that a note lists.
 const LISTED: usize = 8;
 
-/// The kinds of `warnings` that matter to `plan`, each once.
-pub(crate) fn kinds(plan: &SweepPlan, warnings: &[Warning]) -> Vec<WarningKind> {
+/// The kinds of the warnings of `result` that matter to `plan`, each once.
+pub(crate) fn kinds(plan: &SweepPlan, result: &RunResult) -> Vec<WarningKind> {
     // Nearly every design of a short sweep has too few requests for p99.9. A column full of that
-    // hides the other warnings, and no reader of a mean needs it.
+    // hides the other warnings, and no reader of a mean or a p99 needs it.
     let figures = plan.objectives.iter().map(|one| one.figure);
     let mut figures = figures.chain(plan.require.iter().map(Requirement::figure));
-    let has_tail = figures.any(|figure| figure.contains(".p99"));
-    let matters = |kind: WarningKind| has_tail || kind != WarningKind::FewRequests;
+    let requests = result.requests + result.unanswered;
+    let has_few =
+        figures.any(|figure| share(figure).is_some_and(|s| requests < requests_needed(s)));
+    let matters = |kind: WarningKind| has_few || kind != WarningKind::FewRequests;
     let mut kinds: Vec<WarningKind> = Vec::new();
-    for warning in warnings.iter().filter(|warning| matters(warning.kind)) {
+    for warning in result.warnings.iter().filter(|warning| matters(warning.kind)) {
         if !kinds.contains(&warning.kind) {
             kinds.push(warning.kind);
         }
     }
     kinds
+}
+
+/// The share of the requests that a percentile covers; `None` of other figures.
+fn share(figure: &str) -> Option<f64> {
+    match figure {
+        "latency_ns.p50" => Some(0.5),
+        "latency_ns.p95" => Some(0.95),
+        "latency_ns.p99" => Some(0.99),
+        "latency_ns.p99_9" => Some(0.999),
+        _ => None,
+    }
 }
 
 /// The word of a kind, as in JSON.
@@ -53,8 +66,10 @@ fn done(rows: &[SweepRow]) -> impl Iterator<Item = &SweepRow> {
 }
 
 /// How many designs with figures look better than they are.
-pub(crate) fn unrepresentative(rows: &[SweepRow]) -> u64 {
-    done(rows).filter(|row| row.is_unrepresentative()).count() as u64
+pub(crate) fn unrepresentative(plan: &SweepPlan, rows: &[SweepRow]) -> u64 {
+    let is_one =
+        |row: &&SweepRow| row.is_unrepresentative() || row.is_open(&plan.objectives, &plan.require);
+    done(rows).filter(is_one).count() as u64
 }
 
 /// The notes about designs with warnings. Overloaded designs have a note of their own.
@@ -118,7 +133,29 @@ pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
             counted(failed, "design has", "designs have")
         )
     });
-    first.into_iter().chain(third).chain(second).chain(fourth).collect()
+    first.into_iter().chain(third).chain(second).chain(fourth).chain(open(plan, rows)).collect()
+}
+
+/// The note about designs that have only lower bounds of what they are judged by. A bisection counts them as failing.
+fn open(plan: &SweepPlan, rows: &[SweepRow]) -> Option<String> {
+    let is_open = |row: &&SweepRow| row.is_open(&plan.objectives, &plan.require);
+    let designs: Vec<u64> = done(rows).filter(is_open).map(|row| row.design).collect();
+    if designs.is_empty() || plan.sampling == Sampling::Bisection {
+        return None;
+    }
+    Some(format!(
+        "{} only a lower bound of an objective or of a figure of `require`, because requests never completed: {}. The front \
+         and the effects on this figure leave these designs out. Remove the cause, such as `faults`, or run longer",
+        counted(designs.len() as u64, "design has", "designs have"),
+        numbers(&designs)
+    ))
+}
+
+/// The first numbers of designs.
+fn numbers(designs: &[u64]) -> String {
+    let numbers: Vec<String> = designs.iter().take(LISTED).map(u64::to_string).collect();
+    let more = if designs.len() > LISTED { ", …" } else { "" };
+    numbers.join(", ") + more
 }
 
 /// How many of `rows` have a warning of the `wanted` kinds, and these kinds with the designs; `None` without any.
@@ -136,9 +173,7 @@ fn listed<'a>(
         }
     }
     let one = |(word, designs): (&String, &Vec<u64>)| {
-        let numbers: Vec<String> = designs.iter().take(LISTED).map(u64::to_string).collect();
-        let more = if designs.len() > LISTED { ", …" } else { "" };
-        format!("{word} ({}: {}{more})", designs.len(), numbers.join(", "))
+        format!("{word} ({}: {})", designs.len(), numbers(designs))
     };
     let list: Vec<String> = by_kind.iter().map(one).collect();
     (count > 0).then(|| (count, list.join("; ")))
@@ -146,10 +181,10 @@ fn listed<'a>(
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::KeepGoing;
+    use ssdyno_figures::{KeepGoing, Warning};
 
     use super::*;
-    use crate::row::Standing;
+    use crate::row::{Standing, SweepFigure};
     use crate::table::{Cells, SweepTable};
     use crate::{html, text};
 
@@ -180,6 +215,51 @@ mod tests {
         let told = |unanswered| notes(&SweepPlan::default(), &[row(unanswered)]).join("\n");
         assert!(told(10).contains("lower bounds") && !told(10).contains("the figures cover"));
         assert!(told(0).ends_with("the figures cover the other requests"), "{}", told(0));
+    }
+
+    /// p99 needs 1000 requests, p99.9 10 000.
+    #[test]
+    fn few_requests_are_those_of_an_objective_or_a_bound() {
+        let result = |requests| RunResult {
+            requests,
+            warnings: vec![Warning::new(WarningKind::FewRequests, "too few requests")],
+            ..RunResult::default()
+        };
+        let is_listed = |figure: &str, requests| {
+            let objectives = vec![figure.parse().unwrap()];
+            let plan = SweepPlan { objectives, ..SweepPlan::default() };
+            !kinds(&plan, &result(requests)).is_empty()
+        };
+        assert!(is_listed("p99", 999) && !is_listed("p99", 1000));
+        assert!(is_listed("p99.9", 9999) && !is_listed("p99.9", 10_000));
+        assert!(!is_listed("mean", 10) && !is_listed("iops", 10));
+        let require = vec!["p99.9<1ms".parse().unwrap()];
+        let plan = SweepPlan { require, ..SweepPlan::default() };
+        assert_eq!(kinds(&plan, &result(1000)), [WarningKind::FewRequests]);
+    }
+
+    /// An objective that is a lower bound has its note, and the design counts as unrepresentative.
+    #[test]
+    fn designs_with_lower_bounds_are_listed() {
+        let row = |design, is_lower_bound| SweepRow {
+            state: DesignState::Done,
+            figures: [(
+                "latency_ns.mean".to_owned(),
+                SweepFigure { value: 1e6, is_lower_bound, ..SweepFigure::default() },
+            )]
+            .into(),
+            ..SweepRow::new(design, Vec::new(), 1)
+        };
+        // The objective of a plan without others is the mean.
+        let (plan, rows) = (SweepPlan::default(), [row(0, false), row(1, true)]);
+        let told = notes(&plan, &rows);
+        assert!(
+            told.len() == 1 && told[0].starts_with("1 design has only a lower bound"),
+            "{told:?}"
+        );
+        assert!(told[0].contains("never completed: 1. The front"), "{told:?}");
+        assert_eq!(unrepresentative(&plan, &rows), 1);
+        assert_eq!(notes(&plan, &rows[..1]), Vec::<String>::new());
     }
 
     /// All writes of a short run fit into the larger buffer: its design looks better than a longer run would show. The

@@ -164,7 +164,7 @@ fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], doubts: &Doubts<'_
                 match figure.interval {
                     Some(interval) => (by_interval(bound, &interval), shown(&interval, format)),
                     None => {
-                        let value = format(figure.value);
+                        let value = figure.text();
                         (GateVerdict::Undecided, format!("{value}, without an interval"))
                     }
                 }
@@ -300,8 +300,8 @@ pub fn junit(suite: &str, gates: &[Gate]) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use ssdyno_figures::{
-        Confidence, Energy, FigureComparison, LatencyIntervals, LatencyIntervalsByOp, Verdict,
-        Warning,
+        Confidence, Energy, FigureComparison, Latency, LatencyAtMost, LatencyByOp,
+        LatencyIntervals, LatencyIntervalsByOp, Verdict, Warning,
     };
 
     use super::*;
@@ -456,6 +456,37 @@ mod tests {
         let failure = gate_failure(&gates).unwrap();
         assert!(failure.message.contains("the device has no energy model"), "{failure:?}");
         assert!(failure.help.as_ref().unwrap().contains("bound a figure"), "{failure:?}");
+    }
+
+    /// A mean of 1 ms that contains requests which never completed may be any greater time.
+    #[test]
+    fn a_lower_bound_never_keeps_a_bound_from_above() {
+        let judge = |bound: &str, mean: Option<Interval>| {
+            let all = Latency {
+                mean: 1e6,
+                at_most: Some(LatencyAtMost::default()),
+                ..Latency::default()
+            };
+            let latency_ns = LatencyIntervalsByOp {
+                all: LatencyIntervals { mean, ..Default::default() },
+                ..Default::default()
+            };
+            let result = RunResult {
+                requests: 1000,
+                latency_ns: Some(LatencyByOp { all, ..LatencyByOp::default() }),
+                confidence: Some(Confidence { latency_ns, ..Confidence::default() }),
+                ..RunResult::default()
+            };
+            requirements(&[bound.parse().unwrap()], &result).remove(0)
+        };
+        let open = Interval { high: f64::INFINITY, ..interval(0.9e6, 1.1e6) };
+        assert_eq!(judge("mean<2ms", Some(open)).verdict, GateVerdict::Undecided);
+        assert_eq!(judge("mean<500us", Some(open)).verdict, GateVerdict::Broken);
+        assert_eq!(judge("mean>500us", Some(open)).verdict, GateVerdict::Holds);
+        assert_eq!(judge("mean>2ms", Some(open)).verdict, GateVerdict::Undecided);
+        let gate = judge("mean<2ms", None);
+        assert_eq!(gate.verdict, GateVerdict::Undecided);
+        assert_eq!(gate.found, "≥ 1.000 ms, without an interval");
     }
 
     #[test]

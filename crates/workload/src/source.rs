@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ssdyno_block::Time;
+use ssdyno_block::{Time, counted};
 
 use crate::{FioFiles, FioJob, FioStream, TraceOptions, WorkloadConfig, fio_streams};
 
@@ -136,6 +136,16 @@ impl Source {
         notes
     }
 
+    /// That the figures of all requests include so many `flushes`, for a job file: fio reports flushes apart from its IOPS.
+    pub fn note_on_flushes(&self, flushes: u64) -> Option<String> {
+        (matches!(self, Source::Jobs { .. }) && flushes > 0).then(|| {
+            format!(
+                "job file: IOPS and latency of all requests include {}; fio reports flushes separately",
+                counted(flushes, "flush", "flushes")
+            )
+        })
+    }
+
     /// Requests (with ramp-up) and time at most, as far as it says so itself.
     pub fn bounds(&self) -> (Option<u64>, Option<Time>) {
         match self {
@@ -155,4 +165,18 @@ pub fn first_recorded(streams: &[FioStream]) -> Option<Time> {
     let first = streams.iter().map(|stream| stream.group).min();
     let first = streams.iter().filter(|stream| Some(stream.group) == first && !stream.searches());
     first.map(|stream| stream.start_delay.saturating_add(stream.ramp)).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flushes_of_a_job_file_have_a_note() {
+        let jobs = Source::Jobs { path: PathBuf::from("a.fio"), jobs: Vec::new() };
+        let note = jobs.note_on_flushes(1).unwrap();
+        assert!(note.contains("include 1 flush;"), "{note}");
+        assert_eq!(jobs.note_on_flushes(0), None);
+        assert_eq!(Source::Generator(WorkloadConfig::default()).note_on_flushes(1), None);
+    }
 }

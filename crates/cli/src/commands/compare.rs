@@ -192,9 +192,19 @@ fn last(path: &str) -> Option<&str> {
 fn specs(args: &CompareArgs) -> Result<Vec<Option<RunSpec>>, Failure> {
     let options = [("--a", &args.a), ("--b", &args.b)];
     let first = options.iter().find(|(_, text)| text.is_some());
-    if let (Some((first, _)), true) = (first, args.sides.len() != 2) {
-        return Err(Failure::usage(format!("`{first}` is for a comparison of two sides"))
-            .with_help("for more than two targets, run each and compare the results"));
+    if let (Some((first, text)), true) = (first, args.sides.len() != 2) {
+        // The shell gives the value of an option that is not quoted as a third side.
+        let option =
+            text.as_deref().filter(|text| text.starts_with('-') && !text.contains([' ', '=']));
+        let help = match option {
+            Some(option) => {
+                format!("quote an option together with its value: {first} '{option} VALUE'")
+            }
+            None => "for more than two targets, run each and compare the results".to_owned(),
+        };
+        return Err(
+            Failure::usage(format!("`{first}` is for a comparison of two sides")).with_help(help)
+        );
     }
     let own = |(at, side): (usize, &String)| {
         let own = options.get(at).and_then(|(option, text)| Some((*option, text.as_ref()?)));

@@ -25,7 +25,7 @@ use crate::options::{in_failure_of_task, in_text, in_text_of_task};
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
-use crate::replay::{self, Origin};
+use crate::replay::{self, Origin, quoted};
 use crate::results::{HEADING, ResultsArgs, keep};
 use crate::task;
 
@@ -252,6 +252,9 @@ pub(crate) fn conclude(
     if shown.is_run {
         failure = failure.or_else(|| result.failed_requests());
     }
+    if let Some(folder) = &folder {
+        failure = failure.map(|failure| with_place(failure, folder.path()));
+    }
     let place = written.ok().flatten();
     let told = output.either(
         || {
@@ -279,6 +282,14 @@ pub(crate) fn conclude(
     end(told, failure)
 }
 
+/// `failure` with the command that continues the sweep in `folder`. `run --sweep` has no `--resume`.
+fn with_place(mut failure: Failure, folder: &Path) -> Failure {
+    let command = format!("`ssdyno sweep --resume {}`", quoted(&folder.display().to_string()));
+    let named = |help: String| help.replace("`--resume`", &command).replace("`resume`", &command);
+    failure.help = failure.help.map(named);
+    failure
+}
+
 /// The command that runs a design again, with everything that a run keeps.
 fn command(spec: &RunSpec) -> String {
     let spec = RunSpec { keep: Keep::All, ..spec.clone() };
@@ -290,4 +301,19 @@ fn directory(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<ResultFolder>,
         let target = plan.run.target.as_deref().unwrap_or("designs");
         RunDirectory::default_name(target, "sweep", Some(plan.run.seed), SystemTime::now())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_sweep_names_the_command_that_continues_it() {
+        for named in ["`resume`", "`--resume`"] {
+            let failure = Failure::usage("interrupted").with_help(format!("continue with {named}"));
+            let shown = with_place(failure, Path::new("results/a b"));
+            let help = "continue with `ssdyno sweep --resume 'results/a b'`";
+            assert_eq!(shown.help.as_deref(), Some(help));
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The ring driver over a simulated function with the ring card behind it.
 
 use ssdyno_block::{
-    Completion, FaultPlan, MonotonicTime, Request, SECTOR_BYTES, SubmitError, Time, Token,
+    Completion, FaultPlan, MonotonicTime, Request, SECTOR_BYTES, SubmitError, Time, Token, counted,
 };
 use ssdyno_controller_ring::{RingCard, RingConfig};
 use ssdyno_device::DeviceReport;
@@ -295,9 +295,8 @@ impl PathReport for RingPort {
             detail: match stalled {
                 false => "no request waits in a block that never fills".into(),
                 true => format!(
-                    "the last {} requests are fewer than a static block holds, so it is never sent \
-                     (S0-36)",
-                    self.driver.in_flight()
+                    "the last {} fewer than a static block holds, so it is never sent (S0-36)",
+                    counted(self.driver.in_flight().into(), "request is", "requests are")
                 ),
             },
         });

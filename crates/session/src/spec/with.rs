@@ -1,9 +1,11 @@
 //! A spec with another value of one key.
 
+use schemars::schema_for;
 use serde_json::Value;
 
 use super::RunSpec;
 use crate::failure::Failure;
+use crate::schema_keys::keys;
 
 /// Keys of a spec that are tables.
 const TABLES: [&str; 4] = ["trace", "host", "real", "write"];
@@ -26,6 +28,7 @@ impl RunSpec {
         };
         let (table, last) = match key.split_once('.') {
             None if VALUES.contains(&key) => (None, key),
+            None if TABLES.contains(&key) => return Err(without_key(key)),
             Some((table, last)) if TABLES.contains(&table) => (Some(table), last),
             _ => {
                 // The last setting of a key wins.
@@ -45,6 +48,16 @@ impl RunSpec {
         inner[last] = value.clone();
         serde_json::from_value(whole).map_err(|error| refused(error.to_string()))
     }
+}
+
+/// The failure of a table that is given a value.
+fn without_key(table: &str) -> Failure {
+    let keys = keys(&schema_for!(RunSpec).to_value());
+    let is_own = |key: &&String| key.rsplit_once('.').is_some_and(|(before, _)| before == table);
+    let own: Vec<&str> = keys.iter().filter(is_own).map(String::as_str).collect();
+    Failure::usage(format!("`{table}` is a table of keys and has no value itself"))
+        .with_help(format!("use one of its keys: {}", own.join(", ")))
+        .with_key(table)
 }
 
 #[cfg(test)]
@@ -75,6 +88,10 @@ mod tests {
         for (key, value) in [("seed", json!("two")), ("host.colour", json!(1))] {
             assert_eq!(with(key, value).unwrap_err().key.unwrap(), key);
         }
+        let table = with("host", json!("server")).unwrap_err();
+        assert_eq!(table.key.as_deref(), Some("host"));
+        let help = table.help.unwrap();
+        assert!(help.contains("host.name") && !help.contains("real.jobs"), "{help}");
         // A key of no schema is found when the spec is resolved.
         let spec = with("flash.chanels", json!(1)).unwrap();
         assert_eq!(resolve(&spec, &mut Unattended).unwrap_err().key.unwrap(), "flash.chanels");

@@ -237,7 +237,8 @@ impl FioStream {
                 Sizes::Range(..) => vec![shortest, longest],
             };
             if let Some(size) = all.into_iter().find(|size| !whole(*size)) {
-                return self.refuse("bs", format!("{size} B"), help);
+                let what = format!("{size} B is not a multiple of the sector");
+                return self.refuse("bs", what, help);
             }
             if load.alignments[way].is_some_and(|alignment| !whole(alignment)) {
                 return self.refuse("blockalign", "not a multiple of the sector".to_owned(), help);
@@ -257,7 +258,8 @@ impl FioStream {
         let offset = range.start_bytes - range.file_start_bytes;
         if !range.start_bytes.is_multiple_of(u64::from(device.sector_bytes)) {
             let help = format!("give a multiple of the target's sector, {} B", device.sector_bytes);
-            return self.refuse("offset", format!("{offset} B"), help);
+            let what = format!("{offset} B is not at the beginning of a sector");
+            return self.refuse("offset", what, help);
         }
         let (count, capacity) = (self.ranges.len(), range.file_end_bytes - range.file_start_bytes);
         if range.file_end_bytes > device.capacity_bytes {

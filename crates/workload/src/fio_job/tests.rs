@@ -38,6 +38,12 @@ fn stream(text: &str) -> FioStream {
     fio_streams(&[one(text)], &FioFiles::one(CAPACITY), 1).remove(0)
 }
 
+#[test]
+fn a_part_of_a_sector_is_refused_with_the_reason() {
+    let error = stream("rw=read\nbs=3000\n").build(&FACTS).err().unwrap().to_string();
+    assert!(error.contains("3000 B is not a multiple of the sector"), "{error}");
+}
+
 /// What a job issues: offset and length, both in KiB.
 fn issued(text: &str) -> Vec<(u64, u64)> {
     let all = play(&format!("[a]\n{text}"), Time::from_us(10));
