@@ -1,6 +1,10 @@
 //! Whether the p99 of a run is that of the target: one verdict from the warnings and from the load of the machine.
 
+use std::iter;
+
 use ssdyno_figures::{RunResult, TailVerdict, Warning, WarningKind, nanoseconds, significant};
+
+use crate::reread::Reread;
 
 /// Requests that p99 needs: ten lie beyond it.
 const REQUESTS_LEAST: u64 = 1_000;
@@ -61,7 +65,12 @@ pub(crate) fn crowded(spins: bool, others: Others) -> Option<Warning> {
 }
 
 /// The verdict over `result`, which is complete; `others` is `None` where the machine was not observed long enough.
-pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<TailVerdict> {
+/// `reread` is the small range that was read several times, if there is one.
+pub(crate) fn verdict(
+    result: &RunResult,
+    others: Option<Others>,
+    reread: Option<Reread>,
+) -> Option<TailVerdict> {
     let p99 = result.latency_ns.as_ref()?.all.p99;
     let mut against: Vec<String> = Vec::new();
     // Of 1000 requests ten lie beyond p99. With fewer, one slow request more or less moves the
@@ -92,23 +101,15 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
         against.push(why.trim().to_owned());
     }
     against.extend(unsteady(result));
-    match others {
-        None => against.push(
-            "the machine was not sampled for half a second and may have been busy".to_owned(),
-        ),
-        Some(Others { share, processors, stolen }) => {
-            // The warning of a crowded machine is among the reasons already.
-            let told = others.is_some_and(Others::crowd);
-            if share * processors > OTHERS_CPUS && !told {
-                let [busy, of] = [share * processors, processors].map(|n| significant(n, 2));
-                against.push(format!("other programs kept {busy} of {of} CPUs busy"));
-            }
-            if let Some(stolen) = stolen.filter(|stolen| *stolen > STOLEN) {
-                let stolen = significant(100.0 * stolen, 2);
-                against.push(format!("the hypervisor took {stolen} % of the CPU time"));
-            }
-        }
+    // The host of a virtual disk usually has a cache that is larger than the range. Of another drive nothing is known, so
+    // the verdict only names the doubt.
+    if let Some(reread) = reread.filter(|reread| reread.is_virtual) {
+        against.push(format!(
+            "{} on a virtual disk, whose host may have served it from its cache",
+            reread.text()
+        ));
     }
+    against.extend(busy(others));
     let floor = result.own_cost.and_then(|cost| cost.floor_cpu_ns_per_request);
     let late = result.issue_delay_ns.map(|delay| delay.p99);
     // Up to a tenth of p99 may be this program's own time. The figure then still describes the
@@ -129,12 +130,36 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
         false => TailVerdict { believable: false, reasons: against },
         true => TailVerdict {
             believable: true,
-            reasons: vec![format!(
-                "the run is steady and has {} requests, other programs took less than {OTHERS_CPUS} CPUs, and the target was not in memory or behind a cache",
+            reasons: iter::once(format!(
+                "the run is steady and has {} requests, other programs took less than {OTHERS_CPUS} CPUs, and the target was not in memory or behind the page cache",
                 result.requests
-            )],
+            ))
+            .chain(reread.map(|reread| {
+                format!("but {}, and a cache below may have served it", reread.text())
+            }))
+            .collect(),
         },
     })
+}
+
+/// What the use of the processors by other programs says against it.
+fn busy(others: Option<Others>) -> Vec<String> {
+    let Some(all @ Others { share, processors, stolen }) = others else {
+        return vec![
+            "the machine was not sampled for half a second and may have been busy".to_owned(),
+        ];
+    };
+    let mut against = Vec::new();
+    // The warning of a crowded machine is among the reasons already.
+    if share * processors > OTHERS_CPUS && !all.crowd() {
+        let [busy, of] = [share * processors, processors].map(|n| significant(n, 2));
+        against.push(format!("other programs kept {busy} of {of} CPUs busy"));
+    }
+    if let Some(stolen) = stolen.filter(|stolen| *stolen > STOLEN) {
+        let stolen = significant(100.0 * stolen, 2);
+        against.push(format!("the hypervisor took {stolen} % of the CPU time"));
+    }
+    against
 }
 
 /// What the steady periods and the interval of p99 say against it: both stand beside this verdict.
@@ -168,14 +193,28 @@ mod tests {
     }
 
     fn text(result: &RunResult, others: Option<Others>) -> String {
-        verdict(result, others).unwrap().text()
+        verdict(result, others, None).unwrap().text()
     }
 
     #[test]
     fn a_quiet_long_run_is_believed() {
         let told = text(&run(5_000), Some(QUIET));
         assert!(told.starts_with("yes, because the run is steady and has 5000 requests"), "{told}");
-        assert_eq!(verdict(&RunResult::default(), Some(QUIET)), None);
+        assert_eq!(verdict(&RunResult::default(), Some(QUIET), None), None);
+    }
+
+    /// A small range that was read several times is a doubt, and on a virtual disk a reason against.
+    #[test]
+    fn a_range_that_a_cache_may_serve_is_told() {
+        let told = |is_virtual| {
+            let reread = Reread { bytes: 64 << 20, times: 25.0, is_virtual };
+            verdict(&run(5_000), Some(QUIET), Some(reread)).unwrap().text()
+        };
+        let doubt =
+            "but the range of 64 MiB was read 25 times, and a cache below may have served it";
+        assert!(told(false).starts_with("yes") && told(false).ends_with(doubt), "{}", told(false));
+        let why = "no, because the range of 64 MiB was read 25 times on a virtual disk";
+        assert!(told(true).starts_with(why), "{}", told(true));
     }
 
     /// The verdict agrees with the line of the steady periods and with the interval.
@@ -235,7 +274,7 @@ mod tests {
         result.own_cost = Some(cost);
         let busy = Others { share: 0.5, processors: 2.0, stolen: None };
         assert_eq!(
-            verdict(&result, Some(busy)).unwrap().reasons,
+            verdict(&result, Some(busy), None).unwrap().reasons,
             [
                 "the run has 999 requests, but p99 needs 1000",
                 "requests went through the page cache",

@@ -1,6 +1,7 @@
 //! How late requests were issued.
 
 use ssdyno_figures::{Histogram, Warning, WarningKind, nanoseconds};
+use ssdyno_record::ARRIVALS_LEAST_FOR_OVERLOAD;
 
 /// Lateness of 1 % of the requests that asks for an explanation.
 const MUCH_NS: f64 = 50_000.0;
@@ -94,13 +95,14 @@ impl Delays {
 
     /// That the target does not keep up, of a run of `run_ns` that is too short to know by how much.
     pub(crate) fn overload(&self, run_ns: f64) -> Option<Warning> {
-        if self.queued_ns_last as f64 <= LATE_LEAST * run_ns {
+        let arrivals = self.queued + self.placed();
+        let is_short = arrivals < ARRIVALS_LEAST_FOR_OVERLOAD;
+        if is_short || self.queued_ns_last as f64 <= LATE_LEAST * run_ns {
             return None;
         }
         let message = format!(
             "overloaded: the target does not keep up with the arrivals; {} of {} requests waited for a free slot",
-            self.queued,
-            self.queued + self.placed()
+            self.queued, arrivals
         );
         let warning = Warning::new(WarningKind::Overloaded, message);
         self.is_overloaded().then(|| warning.with_help("lower the arrival rate or raise the depth"))
@@ -159,6 +161,12 @@ mod tests {
         (0..200).for_each(|_| twice.add(1_000_000, true));
         let warning = twice.overload(1e7).unwrap();
         assert!(warning.message.contains("202 of 402 requests waited"), "{warning:?}");
+        // Few requests that wait show no overload.
+        let mut few = Delays::default();
+        (0..63).for_each(|_| few.add(1_000_000, true));
+        assert_eq!(few.overload(1e7), None);
+        few.add(1_000_000, true);
+        assert!(few.overload(1e7).unwrap().message.contains("64 of 64 requests waited"));
         // The same at the end of a longer run: bursts, each of which is served before the next one.
         assert_eq!(twice.overload(1e9), None);
     }

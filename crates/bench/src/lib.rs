@@ -76,7 +76,11 @@ mod pulse;
 #[cfg(target_os = "linux")]
 mod ramp;
 #[cfg(target_os = "linux")]
+mod ranges;
+#[cfg(target_os = "linux")]
 mod report;
+#[cfg(target_os = "linux")]
+mod reread;
 mod run;
 #[cfg(target_os = "linux")]
 mod share;

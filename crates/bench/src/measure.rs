@@ -14,10 +14,12 @@ use crate::network::is_network;
 use crate::plan::LoadPlan;
 use crate::probe::RunProbe;
 use crate::report::{self, Parts};
+use crate::reread::Reread;
 use crate::run::{BenchMeasured, BenchRun};
+use crate::spool::{self, Known};
 use crate::start::{self, Began};
 use crate::target::RealTarget;
-use crate::{machine, overhead, spool};
+use crate::{extents, machine, overhead, ranges};
 
 /// Loads `target`, which is open as `run` wants it, and works out the figures.
 pub(crate) fn measure(
@@ -31,7 +33,10 @@ pub(crate) fn measure(
     let members = plan.jobs.len();
     let method = report::method(run, &plan);
     let names = spool::row_names(&plan, target);
-    let spool = spool::begin(run, &plan, target, (&method, &names), &mut notes);
+    let reads = ranges::of_reads(run, target);
+    let no_media = extents::warnings(target, &reads);
+    let known = Known { method: &method, names: &names, no_media: &no_media };
+    let spool = spool::begin(run, &plan, target, known, &mut notes);
     // The overhead is measured before the load, in the same process. Afterwards caches and
     // memory would be in another state.
     let floor = overhead::ns_by_request(&run.source, run.keep, spool.is_some())?;
@@ -78,7 +83,8 @@ pub(crate) fn measure(
         page_cache: !target.direct,
         notes,
         warnings: report::warnings(run, target),
-        no_media: &target.no_media,
+        no_media: &no_media,
+        reread: Reread::of(&reads, target, &recording),
         files: target.files(),
         jobs,
         reports: &reports,

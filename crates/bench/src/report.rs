@@ -20,6 +20,7 @@ use crate::error::BenchError;
 use crate::faults::Faults;
 use crate::method::{ALL, Method};
 use crate::plan::{LoadPlan, Means};
+use crate::reread::Reread;
 use crate::run::BenchRun;
 use crate::start::Began;
 use crate::target::RealTarget;
@@ -107,6 +108,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) warnings: Vec<Warning>,
     /// Further ones, which matter to reads alone.
     pub(crate) no_media: &'a [Warning],
+    /// The small range that was read several times, if there is one.
+    pub(crate) reread: Option<Reread>,
     /// The parts of the target.
     pub(crate) files: FioFiles,
     /// What is reported apart.
@@ -151,6 +154,7 @@ impl Parts<'_> {
         if result.requests_by_op.read > 0 {
             result.warnings.extend(self.no_media.iter().cloned());
         }
+        result.notes.extend(self.reread.as_ref().map(Reread::note));
         let (window, late) = self.began.window(recording.start(), self.reports);
         result.window = Some(window);
         result.notes.extend(late);
@@ -170,7 +174,7 @@ impl Parts<'_> {
         }
         // A `null:` target has no limit, so it gets no verdict.
         result.p99_believable = (self.means != Means::Null)
-            .then(|| believable::verdict(&result, self.others()))
+            .then(|| believable::verdict(&result, self.others(), self.reread))
             .flatten();
         result
     }
@@ -218,7 +222,9 @@ impl Parts<'_> {
 
     fn fill_delays(&self, result: &mut RunResult) {
         let mut delays = Delays::default();
-        self.reports.iter().for_each(|report| delays.merge(&report.ended.delays));
+        // A closed job of a job file has no lateness. Its requests would hide that of the open jobs.
+        let open = self.reports.iter().filter(|report| !report.closed);
+        open.for_each(|report| delays.merge(&report.ended.delays));
         if !result.warns_of(WarningKind::Overloaded) {
             let run_ns = result.simulated_seconds * 1e9;
             result.warnings.extend(delays.overload(run_ns));

@@ -113,7 +113,8 @@ fn range_length(config: &WorkloadConfig, facts: &TargetFacts) -> u64 {
     length_of(&config.address, facts)
 }
 
-fn length_of(address: &AddressPattern, facts: &TargetFacts) -> u64 {
+/// Bytes from the start of the range of `address` to its end.
+pub(crate) fn length_of(address: &AddressPattern, facts: &TargetFacts) -> u64 {
     let (start, capacity) = (address.start.0, facts.capacity_bytes);
     match (address.length, address.length_percent) {
         (Some(length), _) => length.0,

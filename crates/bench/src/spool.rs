@@ -4,7 +4,7 @@ use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ssdyno_block::Time;
-use ssdyno_figures::{Configuration, Keep, MethodResult, RunResult, SCHEMA_VERSION};
+use ssdyno_figures::{Configuration, Keep, MethodResult, RunResult, SCHEMA_VERSION, Warning};
 use ssdyno_record::{RowNames, RowsHead, Spool, Tape};
 
 use crate::plan::{JobPlan, LoadPlan};
@@ -23,12 +23,21 @@ pub(crate) struct Spooled {
     rows: Vec<usize>,
 }
 
+/// What is known of a run before it begins.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) method: &'a MethodResult,
+    pub(crate) names: &'a RowNames,
+    /// See [`extents::warnings`](crate::extents::warnings).
+    pub(crate) no_media: &'a [Warning],
+}
+
 /// Begins the file, if `run` wants one. Where it cannot be written the run has no rows, and says so.
 pub(crate) fn begin(
     run: &BenchRun,
     plan: &LoadPlan,
     target: &RealTarget,
-    (method, names): (&MethodResult, &RowNames),
+    known: Known<'_>,
     notes: &mut Vec<String>,
 ) -> Option<Spooled> {
     let place = run.rows_in.as_ref().filter(|_| run.keep == Keep::All)?;
@@ -41,7 +50,7 @@ pub(crate) fn begin(
             workload: run.workload.clone(),
             seed: Some(run.seed),
             page_cache: Some(!target.direct),
-            method: Some(method.clone()),
+            method: Some(known.method.clone()),
             configuration: Some(Configuration { workload_toml, ..Configuration::default() }),
             notes: target.notes.clone(),
             // A run that is killed has these warnings as well: reads of holes are as fast as before.
@@ -50,8 +59,8 @@ pub(crate) fn begin(
             provenance: place.provenance.clone(),
             ..RunResult::default()
         },
-        of_reads: target.no_media.clone(),
-        names: names.clone(),
+        of_reads: known.no_media.to_vec(),
+        names: known.names.clone(),
         interval_ns: run.interval.map(Time::as_ns),
         began_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     };

@@ -11,7 +11,6 @@ use ssdyno_workload::{FioFile, FioFiles, TargetFacts};
 
 use crate::engine::passthrough::{Generic, block_device_of};
 use crate::error::BenchError;
-use crate::extents;
 use crate::lock::lock;
 use crate::network::protocol::Trouble;
 use crate::network::{Remote, RemoteFile, is_network};
@@ -63,8 +62,6 @@ pub struct RealTarget {
     scratch: Vec<ScratchFile>,
     /// Why figures do not mean what they seem to.
     pub(crate) warnings: Vec<Warning>,
-    /// The same of reads alone: parts that held no data when the target was opened.
-    pub(crate) no_media: Vec<Warning>,
     /// Notes that a reader of the figures needs.
     pub(crate) notes: Vec<String>,
     /// Further files or devices, whose addresses follow.
@@ -160,7 +157,6 @@ impl RealTarget {
         }
         target.sector_bytes = target.sector_bytes.clamp(SECTOR_BYTES, 1 << 20).next_power_of_two();
         target.describe(opening.page_cache);
-        target.no_media.extend(target.without_media());
         target.notes.extend(durable(opening.sync_writes));
         target.checked()
     }
@@ -239,7 +235,6 @@ impl RealTarget {
             head_is_writable: writable,
             scratch: Vec::new(),
             warnings: Vec::new(),
-            no_media: Vec::new(),
             notes: Vec::new(),
             more: Vec::new(),
             locks: Vec::new(),
@@ -274,7 +269,6 @@ impl RealTarget {
                     self.warnings.push(warning);
                 }
             }
-            self.no_media.append(&mut other.no_media);
             for note in std::mem::take(&mut other.notes) {
                 if !self.notes.contains(&note) {
                     self.notes.push(note);
@@ -428,17 +422,6 @@ impl RealTarget {
         let status = rustix::fs::fstat(self.file()?).ok()?;
         let disk = crate::probe::disk_of(&status);
         disk.filter(|disk| self.more.iter().all(|part| part.disk.as_ref() == Some(disk)))
-    }
-
-    /// That reads of a part of it need no media.
-    fn without_media(&self) -> Option<Warning> {
-        match &self.kind {
-            Kind::File(file) if !self.in_memory => {
-                extents::of_file(file.as_fd(), &self.name, self.capacity_bytes)
-            }
-            Kind::Device(_) => extents::of_loop(&self.disk_name()?, self.capacity_bytes),
-            _ => None,
-        }
     }
 
     /// The open file; `None` for `null:` and network targets.

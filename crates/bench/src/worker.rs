@@ -62,6 +62,8 @@ pub(crate) enum Message {
 #[derive(Debug)]
 pub(crate) struct JobReport {
     pub(crate) ended: Ended,
+    /// Its requests started whenever others completed.
+    pub(crate) closed: bool,
     pub(crate) notes: Vec<String>,
     pub(crate) depth_searches: Vec<DepthSearch>,
     pub(crate) trace_error: Option<WorkloadError>,
@@ -222,6 +224,7 @@ impl Worker {
             stayed,
             registered,
             trouble: engine.trouble(),
+            closed: self.plan.closed,
             ended,
         };
         // The report is complete before the connection is given back. The later work of another job

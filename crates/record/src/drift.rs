@@ -5,6 +5,8 @@
 //! are steady - constant, independent, periodic, or correlated up to 0.7 between neighbouring 32nds of
 //! the run - fewer than one in a hundred gets a note of a drift, see the test `false_alarms`.
 
+use std::ops::Range;
+
 use ssdyno_block::Time;
 use ssdyno_figures::{
     Interval, SteadyState, Warning, WarningKind, nanoseconds, rate, seconds, significant,
@@ -48,11 +50,15 @@ pub(crate) struct Findings {
     pub(crate) warm_up_seconds: f64,
 }
 
-/// The notes about the latencies of a run whose recorded window began at `start`.
-pub(crate) fn findings(batches: &Batches, start: Time) -> Findings {
+/// The notes about the latencies of a run whose recorded window began at `start`, in the part `within` of this window
+/// (seconds).
+pub(crate) fn findings(batches: &Batches, start: Time, within: &Range<f64>) -> Findings {
     let start = start.as_s_f64();
-    let ends: Vec<f64> = batches.ends_seconds().into_iter().map(|end| end - start).collect();
-    findings_of(&batches.means_ns(), &ends, &batches.counts())
+    let ends = batches.ends_seconds().into_iter().map(|end| end - start);
+    let all = batches.means_ns().into_iter().zip(ends).zip(batches.counts());
+    let inside = all.filter(|((_, end), _)| within.contains(end));
+    let ((means, ends), counts): ((Vec<f64>, Vec<f64>), Vec<f64>) = inside.unzip();
+    findings_of(&means, &ends, &counts)
 }
 
 /// The same of the means of batches, of their ends, where those are known, and of their requests.
@@ -427,7 +433,7 @@ mod tests {
                 batches.add(latency_ps, 4096, 1, ssdyno_block::Time::from_ps(latency_ps * at));
             }
             assert_eq!(
-                findings(&batches, Time::ZERO),
+                findings(&batches, Time::ZERO, &(0.0..f64::INFINITY)),
                 Findings::default(),
                 "{latency_ps} ps, {requests}"
             );

@@ -30,6 +30,7 @@ mod drift;
 mod few;
 mod hopeless;
 mod jobs;
+mod judge;
 mod latency_map;
 mod little;
 pub mod memory;
@@ -68,5 +69,7 @@ pub use until::{Evidence, Precise};
 
 /// Fewest completions of which there are intervals of rates.
 pub const COMPLETIONS_LEAST_FOR_RATES: u64 = batches::Batches::COMPLETIONS_LEAST;
+/// Fewest arrivals that show an overload.
+pub const ARRIVALS_LEAST_FOR_OVERLOAD: u64 = overload::POINTS as u64;
 /// Fewest completions of which there are intervals of latencies.
 pub const COMPLETIONS_LEAST_FOR_LATENCIES: u64 = slices::Slices::COMPLETIONS_LEAST;

@@ -9,7 +9,7 @@ use crate::statistics::mean;
 /// Parts of the run whose backlogs are compared; the second half of them must rise.
 const PARTS: usize = 8;
 /// Moments at which the backlog is looked at, the last of them before the last arrival.
-const POINTS: usize = 8 * PARTS;
+pub(crate) const POINTS: usize = 8 * PARTS;
 /// The relative amount by which arrivals must exceed completions.
 const LEAST: f64 = 1.01;
 /// The growth of the backlog, in standard deviations of a Poisson process, that counts: a queue near its limit wanders.

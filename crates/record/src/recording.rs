@@ -9,16 +9,12 @@ use ssdyno_figures::{
 
 use crate::batches::Batches;
 use crate::confidence::Source;
-use crate::drift;
-use crate::few;
 use crate::little::Little;
-use crate::overload::Overload;
 use crate::quantiles::{Exact, SHARES, Wanted};
 use crate::rows::{RowNames, Rows};
 use crate::series::Series;
 use crate::side_by_side;
 use crate::slices::Slices;
-use crate::steady;
 use crate::totals::{ErrorTimes, Inside, Totals, Unanswered, is_data};
 
 /// Bins an octave in a published distribution, equally wide: 1.6 to 3.1 % of their latency.
@@ -454,33 +450,6 @@ impl Recording {
             ));
         }
         self.judge_latencies(result);
-    }
-
-    fn judge_latencies(&self, result: &mut RunResult) {
-        let found = drift::findings(&self.batches, self.start);
-        // A stretch that a warning calls a warm-up is not called steady: there is one verdict.
-        let load_seconds = self.little.last_arrival().saturating_sub(self.start).as_s_f64();
-        result.steady_state = steady::find(&result.series, found.warm_up_seconds, load_seconds);
-        let overload = match self.request_loop {
-            RequestLoop::Closed => few::filling(self.requests(), self.little.outstanding_max()),
-            RequestLoop::Open { limit } => {
-                Overload::find(self.little.courses()).map(|overload| overload.warning(limit))
-            }
-        };
-        match overload {
-            // The drift of the latencies has the same cause.
-            Some(warning) => result.warnings.push(warning),
-            None => {
-                let drifts = found.warnings.iter().any(|one| one.kind.is_unsteady());
-                result.warnings.extend(found.warnings);
-                let interval = result.confidence.as_ref().and_then(|c| c.iops);
-                let unsettled = || drift::unsettled(result.steady_state.as_ref());
-                let unsteady = drift::loose(interval).or_else(unsettled).filter(|_| !drifts);
-                result.warnings.extend(unsteady);
-            }
-        }
-        result.warnings.extend(few::warnings(result));
-        result.notes.extend(found.notes);
     }
 }
 

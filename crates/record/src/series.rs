@@ -73,10 +73,14 @@ impl GivenUp {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Stretch {
     ops: [OpStretch; 4],
+    /// Moments at which requests completed, of each job by itself.
+    #[serde(default)]
+    moments: u64,
 }
 
 impl Merge for Stretch {
     fn merge(&mut self, other: &Stretch) {
+        self.moments += other.moments;
         for (mine, theirs) in self.ops.iter_mut().zip(&other.ops) {
             mine.sums.add(&theirs.sums);
             mine.latencies.merge(&theirs.latencies);
@@ -95,12 +99,15 @@ pub struct Series {
     /// Latencies of the stretch that was used last, by operation, which are not in it yet.
     #[serde(skip)]
     gathered: [Gathered; 4],
+    /// The moment of the last completion.
+    #[serde(skip)]
+    last: Option<Time>,
 }
 
 impl Series {
     /// An empty series.
     pub fn new(grid: Grid) -> Series {
-        Series { track: Track::new(grid), gathered: Default::default() }
+        Series { track: Track::new(grid), gathered: Default::default(), last: None }
     }
 
     /// The grid as it is now.
@@ -149,7 +156,16 @@ impl Series {
     /// Counts requests that completed together.
     #[inline]
     pub(crate) fn add_many(&mut self, op: Op, sums: &OpSums, completed: Time) {
-        self.stretch(completed).ops[op as usize].sums.add(sums);
+        let is_new = self.last.replace(completed) != Some(completed);
+        let stretch = self.stretch(completed);
+        stretch.moments += u64::from(is_new);
+        stretch.ops[op as usize].sums.add(sums);
+    }
+
+    /// The number of moments at which requests completed. It is less than the number of requests if several complete
+    /// together.
+    pub(crate) fn moments(&self) -> u64 {
+        self.track.buckets().iter().map(|stretch| stretch.moments).sum()
     }
 
     /// Adds the series of another job, which has the same origin and was made with the same
@@ -434,6 +450,19 @@ mod tests {
         let mut seen = Vec::new();
         series.snapshots(Time::from_ms(20), &mut |look| seen.push(look.latency_ns_sum));
         assert_eq!(seen, [u64::MAX, u64::MAX]);
+    }
+
+    /// Reads and writes that complete together are one moment, in one job. Coarser stretches keep the number.
+    #[test]
+    fn completions_together_are_one_moment() {
+        let mut series = Series::new(Grid::new(Time::ZERO, None));
+        for us in [10, 10, 10, 2_000, 2_000, 700_000] {
+            series.add(Op::Read, 512, Time::from_us(3), Time::from_us(us));
+            series.add(Op::Write, 512, Time::from_us(3), Time::from_us(us));
+        }
+        assert_eq!(series.moments(), 3);
+        series.merge(series.clone());
+        assert_eq!(series.moments(), 6);
     }
 
     #[test]

@@ -34,13 +34,14 @@ const NOISE_LEAVE: f64 = 4.5;
 const NOISE_LEAVE_AT_ONCE: f64 = 9.0;
 
 /// Finds the steady stretches of a series, the first of which begins after `warm_up_seconds`; `None` where the series is too short
-/// to say. The last request was issued at `load_seconds`.
+/// to say. The last request was issued at `load_seconds`, and requests completed at so many different `moments`.
 pub(crate) fn find(
     series: &[SeriesPoint],
     warm_up_seconds: f64,
     load_seconds: f64,
+    moments: u64,
 ) -> Option<SteadyState> {
-    let windows = windows(series, load_seconds)?;
+    let windows = windows(series, load_seconds, moments)?;
     let figures = [Figure::iops(&windows), Figure::latency(&windows)];
     let mut periods = Vec::new();
     let mut from = windows.partition_point(|window| window.from_seconds < warm_up_seconds);
@@ -65,7 +66,10 @@ pub(crate) fn find(
         // steady level to another.
         from = to;
     }
-    let whole = windows.last().map_or(0.0, |last| last.to_seconds);
+    let whole = match windows.as_slice() {
+        [first, .., last] => last.to_seconds - first.from_seconds,
+        _ => 0.0,
+    };
     let steady: f64 = periods.iter().map(|p| p.to_seconds - p.from_seconds).sum();
     Some(SteadyState {
         criterion: CRITERION.to_owned(),
@@ -98,7 +102,9 @@ impl Window {
     }
 }
 
-fn windows(series: &[SeriesPoint], load_seconds: f64) -> Option<Vec<Window>> {
+fn windows(series: &[SeriesPoint], load_seconds: f64, moments: u64) -> Option<Vec<Window>> {
+    // A device that completes 32 requests at once makes one observation, and not 32: its moments are rounds, too.
+    let of_moments = points_of(usize::try_from(moments).unwrap_or(usize::MAX), series.len());
     // Behind the last request that was issued, only the outstanding requests end: one that waits
     // for the garbage collection can fill several points alone. Their rate is not a rate of the
     // load, so points are left out that the load covers by less than nine tenths. The rest of the
@@ -106,7 +112,7 @@ fn windows(series: &[SeriesPoint], load_seconds: f64) -> Option<Vec<Window>> {
     let length = series.first()?.length_seconds;
     let covered = series.partition_point(|p| p.start_seconds + 0.9 * length <= load_seconds);
     let series = &series[..covered];
-    let each = (series.len() / WINDOWS).max(1).max(points_of_rounds(series));
+    let each = (series.len() / WINDOWS).max(1).max(points_of_rounds(series)).max(of_moments);
     let window = |points: &[SeriesPoint]| {
         let count = |p: &SeriesPoint| p.reads + p.writes + p.trims + p.flushes;
         let last = points.last();
@@ -148,7 +154,12 @@ fn points_of_rounds(series: &[SeriesPoint]) -> usize {
         rounds.filter(|points| points.first().is_some_and(|first| !is_empty(first))).count();
     // A load that stalled has empty points as well, but they lie together.
     let comes_in_rounds = 2 * empty >= series.len() && rounds >= WINDOWS_LEAST;
-    if comes_in_rounds { (ROUNDS_LEAST * series.len()).div_ceil(rounds) } else { 0 }
+    if comes_in_rounds { points_of(rounds, series.len()) } else { 0 }
+}
+
+/// The points of a window that contains enough of the `rounds` in all `points`.
+fn points_of(rounds: usize, points: usize) -> usize {
+    (ROUNDS_LEAST * points).div_ceil(rounds.max(1))
 }
 
 fn period(windows: &[Window], exit: Option<Exit>) -> SteadyPeriod {
@@ -281,6 +292,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::draw::Draw;
+
+    /// Of a load whose requests complete one by one.
+    fn find(series: &[SeriesPoint], warm_up: f64, load: f64) -> Option<SteadyState> {
+        super::find(series, warm_up, load, u64::MAX)
+    }
 
     /// A series of `levels`, the share of the usual rate in each point, of 100 ms.
     fn series(levels: &[f64]) -> Vec<SeriesPoint> {
@@ -342,6 +359,57 @@ mod tests {
         // A stall is no round: the points before it are judged as before.
         let stalled = [vec![1.0; 60], vec![0.0; 140]].concat();
         assert!(found(&stalled).steady_share < 0.5);
+    }
+
+    /// `batches` batches of 32 requests, each after the mean gap of a batch (1 s) with a jitter of 5 %, in a series of
+    /// `points`; the last third has gaps that are `slower` times as long.
+    fn of_batches(seed: u64, batches: u32, points: usize, slower: f64) -> Option<SteadyState> {
+        let mut draw = Draw(seed);
+        let mut now = 0.0;
+        let ends: Vec<f64> = (0..batches)
+            .map(|at| {
+                let level = if 3 * at >= 2 * batches { slower } else { 1.0 };
+                now += level * (1.0 + 0.05 * draw.normal());
+                now
+            })
+            .collect();
+        let length_seconds = now / points as f64;
+        let mut series: Vec<SeriesPoint> = (0..points)
+            .map(|at| SeriesPoint {
+                start_seconds: at as f64 * length_seconds,
+                length_seconds,
+                latency_ns_mean: Some(1e9),
+                ..SeriesPoint::default()
+            })
+            .collect();
+        for end in ends {
+            let at = ((end / length_seconds) as usize).min(points - 1);
+            series[at].reads += 32;
+        }
+        super::find(&series, 0.0, now, u64::from(batches))
+    }
+
+    /// A device that completes 32 requests at once, 40 runs (seeds 1 to 40) each: at most one of them is called unsteady, at
+    /// any number of points for a batch. 156 batches (5000 requests) are too few to say. A rate that falls by 30 % after
+    /// two thirds of 1250 batches, at 833 s of 1429 s, is in no steady period together with the rate before.
+    #[test]
+    fn completions_in_batches_are_no_change_of_the_rate() {
+        let is_left = |state: &SteadyState| {
+            state.periods.first().is_none_or(|first| first.left_because.is_some())
+        };
+        for points in [100, 256, 340, 500] {
+            for batches in [156, 220, 312, 625] {
+                let runs = (1..=40).filter_map(|seed| of_batches(seed, batches, points, 1.0));
+                let alarms = runs.filter(|state| is_left(state)).count();
+                assert!(alarms <= 1, "{alarms} of 40: {batches} batches in {points} points");
+            }
+            assert_eq!(of_batches(1, 156, points, 1.0), None);
+            for seed in 1..=40 {
+                let state = of_batches(seed, 1250, points, 1.0 / 0.7).unwrap();
+                let spans = |p: &SteadyPeriod| p.from_seconds < 700.0 && p.to_seconds > 1000.0;
+                assert!(!state.periods.iter().any(spans), "{seed}, {points}: {state:?}");
+            }
+        }
     }
 
     /// 1000 runs of independent noise of 1, 5 and 15 % a window (seeds 0 to 999): at most 10 of

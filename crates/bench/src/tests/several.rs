@@ -108,3 +108,32 @@ fn what_is_written_is_not_what_was_read() {
         }
     }
 }
+
+/// The ranges of a load are those of its addresses; of a job file they are those of each copy of a job that reads.
+#[test]
+fn reads_have_the_ranges_of_their_load() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 1 << 20);
+    let target = crate::target::RealTarget::open(&name, &Access::ReadOnly).unwrap();
+    let of = |run: &BenchRun| -> Vec<(Option<String>, u64, u64)> {
+        let ranges = crate::ranges::of_reads(run, &target).into_iter();
+        ranges.map(|read| (read.job, read.bytes.start, read.bytes.end)).collect()
+    };
+    assert_eq!(of(&run(&name, "")), [(None, 0, 1 << 20)]);
+    let address = "address = { start = \"64KiB\", length_percent = 25.0 }";
+    assert_eq!(of(&run(&name, address)), [(None, 64 << 10, 320 << 10)]);
+    let text = "[w]\nrw=write\n[r]\nrw=randread\nbs=4k\noffset=256k\nsize=128k\nnumjobs=2\n";
+    let read = (Some("r".to_owned()), 256 << 10, 384 << 10);
+    assert_eq!(of(&with_jobs(run(&name, ""), text)), [read.clone(), read]);
+}
+
+/// The closed job has a hundred times as many requests, none of which is late. The open job is always some ns late.
+#[test]
+fn the_issue_delay_is_that_of_open_jobs() {
+    let text = "[global]\nbs=4k\nioengine=libaio\niodepth=4\nrw=randread\nnorandommap\nsize=4m\n\
+                time_based\nruntime=100ms\n[closed]\n[open]\nrate_iops=1000\n";
+    let result = measure(&with_jobs(run("null:", ""), text)).result;
+    let [closed, open] = [&result.jobs[0], &result.jobs[1]].map(|job| job.requests);
+    assert!(closed > 100 * open && open > 10, "{closed} {open}");
+    assert!(result.issue_delay_ns.unwrap().p50 > 0.0);
+}

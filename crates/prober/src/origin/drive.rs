@@ -62,8 +62,14 @@ pub struct DriveOrigin {
 #[cfg(target_os = "linux")]
 pub(super) fn all_below(root: &Path, number: u64) -> Vec<DriveOrigin> {
     let link = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+    all_from(root, root.join("sys/dev/block").join(link))
+}
+
+/// The device that the kernel describes at `path`, and everything below it that is a block device.
+#[cfg(target_os = "linux")]
+fn all_from(root: &Path, path: PathBuf) -> Vec<DriveOrigin> {
     let mut all: Vec<DriveOrigin> = Vec::new();
-    let mut look = std::collections::VecDeque::from([root.join("sys/dev/block").join(link)]);
+    let mut look = std::collections::VecDeque::from([path]);
     // A chain of devices may contain a circle, if the text of sysfs is damaged. The number of
     // devices is limited, and each name is read once.
     while let Some(path) = look.pop_front().filter(|_| all.len() < DRIVES_MOST) {
@@ -91,7 +97,36 @@ fn below_loop(root: &Path, folder: &Path) -> Option<PathBuf> {
     Some(root.join("sys/dev/block").join(link))
 }
 
+/// Parts of the models of virtual disks, in lower case: QEMU, VMware, VirtualBox, Hyper-V and Azure, Google, Amazon EBS.
+/// Local drives of Amazon and Azure have other models and reach the guest directly.
+const VIRTUAL_MODELS: [&str; 8] = [
+    "qemu",
+    "vmware",
+    "vbox",
+    "virtual disk",
+    "msft nvme accelerator",
+    "persistentdisk",
+    "nvme_card-pd",
+    "amazon elastic block store",
+];
+
 impl DriveOrigin {
+    /// The device that the kernel calls `name`, and everything below it that is a block device; empty if there is no such
+    /// device. `root` is the directory with `sys`.
+    #[cfg(target_os = "linux")]
+    pub fn stack(root: &Path, name: &str) -> Vec<DriveOrigin> {
+        all_from(root, root.join("sys/class/block").join(name))
+    }
+
+    /// Whether the device is a disk that a hypervisor or a cloud provides: the host may have a cache of its own for the
+    /// disk. Recognised by the transport (virtio), by the kernel's name (`xvda` of Xen) and by the model.
+    pub fn is_virtual(&self) -> bool {
+        let model = self.model.as_deref().unwrap_or_default().to_lowercase();
+        self.transport.as_deref() == Some("virtio")
+            || self.name.starts_with("xvd")
+            || VIRTUAL_MODELS.iter().any(|part| model.contains(part))
+    }
+
     /// The device or partition that the kernel describes at `path`, and the folder of the whole device.
     fn read(path: &Path) -> Option<(DriveOrigin, PathBuf)> {
         // `/sys/class/block` holds links. The real path shows the place of the device in
@@ -302,6 +337,35 @@ mod tests {
         assert_eq!(mapped.lies_on, ["nvme0n1p1"]);
         // Directories of people are not told.
         assert_eq!(drives(dir.path(), 7, 0)[0].lies_on, ["gone.img"]);
+    }
+
+    /// Virtual disks are told by transport, name or model; a drive, and a local drive of a cloud, is none.
+    #[test]
+    fn virtual_disks_are_recognised() {
+        let disk = |name: &str, transport: Option<&str>, model: Option<&str>| DriveOrigin {
+            name: name.to_owned(),
+            transport: transport.map(str::to_owned),
+            model: model.map(str::to_owned),
+            ..DriveOrigin::default()
+        };
+        for (name, transport, model) in [
+            ("vda", Some("virtio"), None),
+            ("xvdb", None, None),
+            ("sda", Some("sata"), Some("QEMU HARDDISK")),
+            ("sda", None, Some("VMware Virtual disk")),
+            ("sdb", None, Some("Msft Virtual Disk")),
+            ("sda", None, Some("Google PersistentDisk")),
+            ("nvme1n1", Some("nvme-pcie"), Some("Amazon Elastic Block Store")),
+        ] {
+            assert!(disk(name, transport, model).is_virtual(), "{name} {model:?}");
+        }
+        for model in [None, Some("Fast Drive"), Some("Amazon EC2 NVMe Instance Storage")] {
+            assert!(!disk("nvme0n1", Some("nvme-pcie"), model).is_virtual(), "{model:?}");
+        }
+        let dir = machine();
+        let names = DriveOrigin::stack(dir.path(), "nvme0n1p1").into_iter().map(|drive| drive.name);
+        assert_eq!(names.collect::<Vec<_>>(), ["nvme0n1"]);
+        assert_eq!(DriveOrigin::stack(dir.path(), "sda"), []);
     }
 
     #[test]

@@ -119,6 +119,11 @@ pub struct FioJob {
 }
 
 impl FioJob {
+    /// Whether the job reads.
+    pub fn reads(&self) -> bool {
+        self.load.mix[0] > 0.0
+    }
+
     /// Whether the job writes or trims.
     pub fn changes_data(&self) -> bool {
         self.load.mix[1] + self.load.mix[2] > 0.0
