@@ -440,6 +440,7 @@ mod tests {
             buffered_bytes,
             waiting_bytes: end,
             flushes: 0,
+            trims: 0,
         }
     }
 
