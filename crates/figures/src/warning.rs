@@ -21,7 +21,7 @@ pub enum WarningKind {
     FewRequests,
     /// A write buffer, a cache or a fresh drive absorbed the load: figures of a longer load differ.
     NotExhausted,
-    /// Burst credits that the run did not use up set the rate: a longer run falls to the baseline.
+    /// Burst credits set the rate, of the whole run or until they ran out: a longer run falls to the baseline.
     BurstCredits,
     /// Reads were served without the media: from holes, unwritten or trimmed blocks.
     NoMedia,

@@ -222,18 +222,18 @@ fn unread(pages: PagesRead, trims: u64) -> Option<Warning> {
 }
 
 /// The warnings of a load that used burst credits in the `window_seconds` from the report `before` to the report `now`: a
-/// longer load has fewer of them per second, or none. `is_alone`: the load is a run, with a length and a ramp-up of its own.
+/// longer load has fewer of them per second, or none. `can_change`: the user can give the load another length and ramp-up.
 pub(crate) fn credits(
     before: &DeviceReport,
     now: &DeviceReport,
     window_seconds: f64,
-    is_alone: bool,
+    can_change: bool,
 ) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for (was, is) in before.units().iter().zip(now.units()) {
         for (was, left) in was.credits.iter().zip(&is.credits) {
             let Some((message, remedy)) = spent(was.left, *left, window_seconds) else { continue };
-            let remedy = if is_alone { remedy } else { "" };
+            let remedy = if can_change { remedy } else { "" };
             let help = format!("{remedy}start without credits: `--set {}volume.initial=0`", is.key);
             warnings.push(Warning::new(WarningKind::BurstCredits, message).with_help(help));
         }

@@ -178,7 +178,9 @@ impl Parts<'_> {
         result.warnings.extend(medium::warnings(self.before, &after.device, written));
         let window = &self.ended.window;
         let window_seconds = recording.window().as_s_f64();
-        result.warnings.extend(medium::credits(window, &after.device, window_seconds, true));
+        let (ramp_up, pauses) = (self.run.source.ramp_up_key(), self.run.source.pauses());
+        let credits = medium::credits(window, &after.device, window_seconds, ramp_up.is_some());
+        result.warnings.extend(credits);
         let cache = result.host.as_ref().and_then(|host| host.cache.as_ref());
         let cached = cache.map(medium::page_cache).unwrap_or_default();
         result.warnings.extend(cached);
@@ -186,7 +188,6 @@ impl Parts<'_> {
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);
         faults::blame(&mut result);
-        let (ramp_up, pauses) = (self.run.source.ramp_up_key(), self.run.source.pauses());
         result.warnings.iter_mut().for_each(|warning| warning.fit_to(ramp_up, pauses));
         if self.window_known {
             let said = (self.before, &after.device);

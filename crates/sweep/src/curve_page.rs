@@ -107,6 +107,7 @@ fn picture(
     let mut plot = Plot::new(title, across, PlotAxis::from_zero(title, most, format));
     let ticks = curve.points.iter().map(|point| (point.number, value(&point.value)));
     plot.set_x_ticks(ticks.collect());
+    plot.set_x_label(curve.key.clone());
     for (class, name, label) in lines {
         let points = points(name);
         let line = |of: &dyn Fn(&SweepFigure) -> f64| -> Vec<(f64, f64)> {

@@ -339,7 +339,11 @@ fn range(effect: &Effect) -> String {
 pub(crate) fn interactions_line(all: &Interactions) -> String {
     let examined = counted(all.examined, "pair", "pairs");
     match all.found.len() {
-        0 => format!("Interactions: none found; {examined} examined, and each interval contains 1"),
+        // The products are of ranks, and their intervals contain the lack of fit.
+        0 => format!(
+            "Interactions: none found; {examined} examined, and each interval contains 1 (an effect at one end of another key \
+             alone is not found)"
+        ),
         found => {
             format!(
                 "Interactions: {found} of {examined} examined; the intervals of the others contain 1"

@@ -29,7 +29,7 @@ pub(crate) struct CompareArgs {
     ///
     /// Simulated targets run at the same time. Real targets run one after the other and are read-only,
     /// unless --write is given.
-    #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET|SPEC")]
+    #[arg(required = true, num_args = 1.., value_name = "RESULT|TARGET|SPEC")]
     pub(crate) sides: Vec<String>,
     /// Print one table with a row for each run, sorted by this figure, the best run first: iops,
     /// throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa, host_cpu.
@@ -191,6 +191,13 @@ fn last(path: &str) -> Option<&str> {
 /// What is run for each side, where options say it for one of them, or its spec file.
 fn specs(args: &CompareArgs) -> Result<Vec<Option<RunSpec>>, Failure> {
     let options = [("--a", &args.a), ("--b", &args.b)];
+    // `num_args = 2..` would refuse two sides with an option between them: it is for each group of values.
+    if let [only] = &args.sides[..] {
+        let help = "name a second results directory, target or spec file";
+        return Err(
+            Failure::usage(format!("{only} has nothing to be compared with")).with_help(help)
+        );
+    }
     let first = options.iter().find(|(_, text)| text.is_some());
     if let (Some((first, text)), true) = (first, args.sides.len() != 2) {
         // The shell gives the value of an option that is not quoted as a third side.

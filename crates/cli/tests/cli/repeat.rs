@@ -179,6 +179,7 @@ fn options_of_a_side_are_checked() {
         (vec![sim, sim, "--a", "--jobs 2"], "in `--a`: `--jobs` is for real targets"),
         (vec![sim, sim, sim, "--a", "-d 2"], "`--a` is for a comparison of two sides"),
         (vec![sim, sim, "--b", "--depth", "4"], "--b '--depth VALUE'"),
+        (vec![sim], "has nothing to be compared with"),
         (vec!["results/a", sim, "--a", "-d 2"], "results/a is a result"),
         (vec![sim, "results/a", "--b", "-d 2"], "results/a is a result"),
     ] {

@@ -6,7 +6,7 @@ use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
 use super::levels::still_falls;
-use super::load::{CapacityTest, Figure, LARGE_BYTES, LoadSizes, MIDDLE_BYTES, SMALL_BYTES};
+use super::load::{CapacityTest, Figure, LARGE_BYTES, LoadSizes, MIDDLE_BYTES, Place, SMALL_BYTES};
 use super::report::result_of;
 use super::result::{CpuLimit, ModerateLatency};
 use super::slice::Slice;
@@ -135,7 +135,7 @@ impl CapacityRun<'_> {
         let length = self.long();
         let (mut rates, mut seconds) = (Vec::new(), 0.0);
         for turn in 0..=PROLONGED_MAX {
-            let mut config = self.config(at, LONG_DEPTH);
+            let mut config = self.config(at, LONG_DEPTH, true);
             // The first write begins at the start of the span, so that `filled` describes one
             // stretch. Reads of parts that were never written do not access the medium.
             if figure == Figure::Wbps && turn == 0 {
@@ -197,7 +197,9 @@ impl CapacityRun<'_> {
             // The rate at the depth before says how long a request takes. The ramp and the
             // length of the load at this depth follow from it.
             let (ramp, length) = self.times(at, depth, SEARCH);
-            let config = self.config(at, depth);
+            // The depths are compared at one place: on a disk, another place has another rate.
+            let place = Place { seed: self.loads.plan.seed, is_long: false };
+            let config = self.states[at].test.config(&self.sizes, depth, place);
             let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
             let most = self.states[at].test.depth_most(&self.sizes);
             next = self.states[at].next_depth(depth, slice.rate(ramp)).filter(|next| *next <= most);
@@ -241,7 +243,7 @@ impl CapacityRun<'_> {
         let Some(at) = self.latency_load() else { return Ok(Some(())) };
         let Some((depth, load)) = self.states[at].depth_at(MODERATE) else { return Ok(Some(())) };
         let (_, length) = self.times(at, depth, LATENCY);
-        let config = self.config(at, depth);
+        let config = self.config(at, depth, false);
         let Some(slice) = self.load(at, &config, length.max(4.0 * self.unit()))? else {
             return Ok(None);
         };
@@ -294,13 +296,13 @@ impl CapacityRun<'_> {
         // The rounds of this load are in a burst that comes back. Another round would be in it,
         // too, so a long stretch takes its place.
         if self.states[at].refills() {
-            let config = self.config(at, depth);
+            let config = self.config(at, depth, true);
             let Some(slice) = self.load(at, &config, self.long())? else { return Ok(None) };
             self.states[at].add_stretch(&slice.rates(BINS));
             return Ok(Some(()));
         }
         let (ramp, length) = self.times(at, depth, ROUND);
-        let config = self.config(at, depth);
+        let config = self.config(at, depth, false);
         let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
         let (unit, longest) = (self.unit(), self.longest());
         let state = &mut self.states[at];
@@ -323,8 +325,9 @@ impl CapacityRun<'_> {
         Ok(Some(()))
     }
 
-    fn config(&self, at: usize, depth: u32) -> WorkloadConfig {
-        self.states[at].test.config(&self.sizes, depth, self.loads.seed())
+    fn config(&self, at: usize, depth: u32, is_long: bool) -> WorkloadConfig {
+        let place = Place { seed: self.loads.seed(), is_long };
+        self.states[at].test.config(&self.sizes, depth, place)
     }
 
     /// Loads the target for `length` seconds; nothing where the time limit comes first.

@@ -119,6 +119,8 @@ pub struct Plot {
     y: Axis,
     /// Ticks of the x axis with their labels, where they are not the axis' own.
     x_ticks: Option<Vec<(f64, String)>>,
+    /// Label of the x axis, where it is not the axis' own.
+    x_label: Option<String>,
     body: String,
     /// Where marks are, and their labels.
     marks: Vec<(f64, String)>,
@@ -133,6 +135,7 @@ impl Plot {
             x,
             y,
             x_ticks: None,
+            x_label: None,
             body: String::new(),
             marks: Vec::new(),
             legend: Vec::new(),
@@ -142,6 +145,11 @@ impl Plot {
     /// Ticks of the x axis with their labels, instead of the axis' own.
     pub fn set_x_ticks(&mut self, ticks: Vec<(f64, String)>) {
         self.x_ticks = Some(ticks);
+    }
+
+    /// Label of the x axis, instead of the axis' own: the name of a key, for example.
+    pub fn set_x_label(&mut self, label: String) {
+        self.x_label = Some(label);
     }
 
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
@@ -292,7 +300,7 @@ impl Plot {
              <text class=\"label\" transform=\"translate(11 {middle_y}) rotate(-90)\" \
              text-anchor=\"middle\">{}</text>",
             HEIGHT - 8.0,
-            escape(self.x.label),
+            escape(self.x_label.as_deref().unwrap_or(self.x.label)),
             escape(self.y.label)
         );
     }
