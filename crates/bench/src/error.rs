@@ -256,8 +256,8 @@ impl BenchError {
 /// What the figures of a run that ended early are.
 const UP_TO_THAT_POINT: &str = "the figures cover the requests up to that point";
 
-/// Where to look for what happened to `target`. The kernel has no part in the requests of a network target.
-fn look_at_the_log(target: &str) -> &'static str {
+/// Where to look for what happened to `target`: a part of a sentence. The kernel has no part in the requests of a network target.
+pub fn look_at_the_log(target: &str) -> &'static str {
     match is_network(target) {
         true => "look at the log of the server",
         false => "look at the kernel's log (`dmesg`)",

@@ -100,7 +100,7 @@ mod worker;
 
 #[cfg(target_os = "linux")]
 pub use engine::passthrough::block_device_of;
-pub use error::BenchError;
+pub use error::{BenchError, look_at_the_log};
 #[cfg(target_os = "linux")]
 pub use limits::outlive_file_size_limit;
 pub use method::{ALL, Method, ReapWait, SubmitStrategy};

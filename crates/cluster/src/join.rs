@@ -1,5 +1,6 @@
 //! The measurements of the hosts, as one result.
 
+use serde_json::Value;
 use ssdyno_block::units::Span;
 use ssdyno_block::{Op, Time, counted};
 use ssdyno_figures::{
@@ -292,7 +293,9 @@ fn host_runs(present: &[Present], parts: &mut [HostPart], earliest: i128) -> Vec
     // All hosts share the limit. 1000 hosts with 4096 points each would make a `result.json`
     // of hundreds of megabytes that no browser opens.
     let points = HostRun::POINTS_MOST / parts.len().max(1);
-    let run = |(Present { host, rows, result, start_ns, .. }, part): (&Present, &mut HostPart)| {
+    let specs = host_specs(present.iter().map(|one| one.result.spec.as_ref()));
+    let run = |((one, part), spec): ((&Present, &mut HostPart), Option<Value>)| {
+        let Present { host, rows, result, start_ns, .. } = one;
         let figures = part.recording.job_result(part.recording.start());
         let skew_ns = i64::try_from(start_ns - earliest).unwrap_or(i64::MAX);
         HostRun {
@@ -314,16 +317,52 @@ fn host_runs(present: &[Present], parts: &mut [HostPart], earliest: i128) -> Vec
             rows: rows.as_ref().and_then(|rows| rows.as_ref().ok()).cloned(),
             start_skew_ns: result.window.as_ref().map(|_| skew_ns),
             provenance: result.provenance.clone(),
+            spec,
             series: part.recording.series_of(points),
             whole_run: whole::of_host(result),
         }
     };
-    present.iter().zip(parts).map(run).collect()
+    present.iter().zip(parts).zip(specs).map(run).collect()
+}
+
+/// The specs of hosts as their result has them: the first, and those that differ from it in more than the seed. The same spec
+/// from a thousand hosts would add megabytes.
+fn host_specs<'a>(specs: impl Iterator<Item = Option<&'a Value>>) -> Vec<Option<Value>> {
+    let with_seed = |mut spec: Value, seed: Option<&Value>| {
+        if let (Some(keys), Some(seed)) = (spec.as_object_mut(), seed) {
+            keys.insert("seed".to_owned(), seed.clone());
+        }
+        spec
+    };
+    let mut first: Option<&Value> = None;
+    let kept = specs.map(|spec| match (first, spec) {
+        (None, spec) => {
+            first = spec;
+            spec.cloned()
+        }
+        (Some(first), Some(spec)) => {
+            let same_seed = with_seed(spec.clone(), first.get("seed"));
+            (same_seed != *first).then(|| spec.clone())
+        }
+        (Some(_), None) => None,
+    });
+    kept.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_spec_that_differs_in_its_seed_alone_is_kept_once() {
+        let spec = |seed: u64, depth: u64| {
+            let workload = serde_json::json!({ "depth": depth });
+            serde_json::json!({ "seed": seed, "contents": { "workload": workload } })
+        };
+        let [one, two, other] = [spec(1, 4), spec(2, 4), spec(3, 8)];
+        let kept = host_specs([Some(&one), Some(&two), None, Some(&other)].into_iter());
+        assert_eq!(kept, [Some(one.clone()), None, None, Some(other.clone())]);
+    }
 
     #[test]
     fn failed_requests_outside_the_window_have_a_note() {

@@ -63,6 +63,11 @@ pub struct HostRun {
     /// Program, machine and storage of the host. Left out by workers of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
+    /// The complete spec of the host's run, with the contents of every named file and all defaults. Left out if it differs
+    /// from the spec of the first host in the seed alone, and by workers of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
+    pub spec: Option<serde_json::Value>,
     /// Figures of the host over time, in the window. Neighbouring points are joined if all hosts together would have
     /// more than [`HostRun::POINTS_MOST`] points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

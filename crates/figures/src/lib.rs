@@ -73,7 +73,7 @@ pub use live_snapshot::LiveSnapshot;
 pub use method::{MethodResult, MethodSettings, TunedMethod};
 pub use progress::{KeepGoing, RunLimits, RunProgress, RunStart, Supervisor};
 pub use provenance::Provenance;
-pub use repeated::{FigureSpread, RepeatedRuns};
+pub use repeated::{FigureSpread, RepeatedRuns, common_notes};
 pub use result::{
     BusyShare, ByOp, Configuration, Energy, EnergyRow, Expected, FlashOperations, Invariant,
     IssueDelay, LatencyBin, LoadWindow, OwnCost, PackageEnergy, PartBusy, Power, RunResult,

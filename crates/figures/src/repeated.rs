@@ -39,3 +39,27 @@ pub struct RepeatedRuns {
     /// Figure by figure over `runs`.
     pub figures: Vec<FigureSpread>,
 }
+
+/// The notes that all `runs` have, in the order of the first run; none without runs.
+pub fn common_notes<'a>(mut runs: impl Iterator<Item = &'a [String]>) -> Vec<&'a String> {
+    let Some(first) = runs.next() else { return Vec::new() };
+    let mut common: Vec<&String> = first.iter().collect();
+    for notes in runs {
+        common.retain(|note| notes.contains(note));
+    }
+    common
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_that_one_run_lacks_are_not_common() {
+        let runs = [vec!["b", "a", "c"], vec!["a", "b"], vec!["d", "a", "b"]];
+        let runs = runs.map(|notes| notes.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(common_notes(runs.iter().map(Vec::as_slice)), ["b", "a"]);
+        assert_eq!(common_notes(runs[..1].iter().map(Vec::as_slice)), ["b", "a", "c"]);
+        assert_eq!(common_notes([].into_iter()), Vec::<&String>::new());
+    }
+}

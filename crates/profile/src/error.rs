@@ -1,7 +1,7 @@
 //! What can go wrong.
 
 use ssdyno_block::counted;
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::{Failure, FailureKind, look_at_the_log};
 
 /// Why a profile could not start, or ended early.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,8 @@ pub enum ProfileError {
         errors: u64,
         /// In which test.
         test: String,
+        /// The target.
+        target: String,
     },
     /// Told to stop.
     #[error("interrupted")]
@@ -47,15 +49,33 @@ impl ProfileError {
         match self {
             ProfileError::Plan { help, .. } => help.clone(),
             ProfileError::Target(failure) => failure.help.clone().unwrap_or_default(),
-            ProfileError::Requests { .. } => {
-                "look at the kernel's log (dmesg); `method=adaptive` leaves slices with failed requests out"
-                    .to_owned()
+            ProfileError::Requests { target, .. } => {
+                let look = look_at_the_log(target);
+                format!("{look}; `method=adaptive` leaves slices with failed requests out")
             }
-            ProfileError::Interrupted => "the completed tests are in the result; `resume` continues after them".to_owned(),
+            ProfileError::Interrupted => {
+                "the completed tests are in the result; `resume` continues after them".to_owned()
+            }
         }
     }
 
     pub(crate) fn plan(what: impl Into<String>, help: impl Into<String>) -> ProfileError {
         ProfileError::Plan { what: what.into(), help: help.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel of this machine has not seen the requests of a network target.
+    #[test]
+    fn the_log_is_that_of_the_target() {
+        let help = |target: &str| {
+            let (test, target) = ("a test".to_owned(), target.to_owned());
+            ProfileError::Requests { errors: 1, test, target }.help()
+        };
+        assert!(help("/dev/nvme0n1").starts_with("look at the kernel's log (`dmesg`); `method"));
+        assert!(help("nbd://10.0.0.1/x").starts_with("look at the log of the server; `method"));
     }
 }

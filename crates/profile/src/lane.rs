@@ -48,6 +48,7 @@ impl Failed {
         errors: u64,
         slice: Option<Slice>,
         stage: &Stage,
+        target: &str,
     ) -> Result<(), ProfileError> {
         self.slices += 1;
         self.requests += errors;
@@ -57,7 +58,8 @@ impl Failed {
         if slice.is_some() && self.in_a_row < FAILED_MAX {
             return Ok(());
         }
-        Err(ProfileError::Requests { errors: self.requests, test: stage.what.clone() })
+        let (test, target) = (stage.what.clone(), target.to_owned());
+        Err(ProfileError::Requests { errors: self.requests, test, target })
     }
 }
 
@@ -278,7 +280,7 @@ impl Lane {
         // A failed request may end at once or after a long timeout. Neither time says how fast
         // the device is, so the whole slice is left out.
         if result.errors > 0 {
-            return self.failed.add(result.errors, slice, stage);
+            return self.failed.add(result.errors, slice, stage, &self.plan.target);
         }
         self.failed.in_a_row = 0;
         let (requests, seconds) = (result.requests, result.simulated_seconds);

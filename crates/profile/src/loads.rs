@@ -159,7 +159,8 @@ impl Loads<'_> {
             return Err(ProfileError::Interrupted);
         }
         if result.errors > 0 {
-            return Err(ProfileError::Requests { errors: result.errors, test: stage.what });
+            let (test, target) = (stage.what, self.plan.target.clone());
+            return Err(ProfileError::Requests { errors: result.errors, test, target });
         }
         Ok(Some(result))
     }

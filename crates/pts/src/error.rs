@@ -1,7 +1,7 @@
 //! What can go wrong.
 
 use ssdyno_block::counted;
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::{Failure, FailureKind, look_at_the_log};
 
 /// Why a test could not start, or ended early.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,8 @@ pub enum PtsError {
         errors: u64,
         /// Under which load.
         load: String,
+        /// The target.
+        target: String,
     },
     /// Told to stop.
     #[error("interrupted")]
@@ -47,8 +49,9 @@ impl PtsError {
         match self {
             PtsError::Plan { help, .. } => help.clone(),
             PtsError::Target(failure) => failure.help.clone().unwrap_or_default(),
-            PtsError::Requests { .. } => {
-                "look at the kernel's log (dmesg); a worn or failing device cannot be tested".into()
+            PtsError::Requests { target, .. } => {
+                let look = look_at_the_log(target);
+                format!("{look}; a worn or failing device cannot be tested")
             }
             PtsError::Interrupted => "the rounds measured until then are in the result".to_owned(),
         }
@@ -58,6 +61,20 @@ impl PtsError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The kernel of this machine has not seen the requests of a network target.
+    #[test]
+    fn the_log_is_that_of_the_target() {
+        let help = |target: &str| {
+            let (load, target) = ("4KiB reads".to_owned(), target.to_owned());
+            PtsError::Requests { errors: 1, load, target }.help()
+        };
+        assert!(help("/dev/nvme0n1").starts_with("look at the kernel's log (`dmesg`); a worn"));
+        assert!(
+            help("iscsi://10.0.0.1/iqn.2024-01.a:b/0").starts_with("look at the log of the server")
+        );
+        assert!(help("nbd://10.0.0.1/x").starts_with("look at the log of the server"));
+    }
 
     /// A load in the middle of a test that was stopped while it was being set up: what was measured before
     /// it counts.

@@ -358,7 +358,10 @@ impl Run<'_> {
         // healthy. The test ends here, and the finished rounds stay in the result.
         match result.errors {
             0 => Ok(result),
-            errors => Err(PtsError::Requests { errors, load: name.to_owned() }),
+            errors => {
+                let (load, target) = (name.to_owned(), self.plan.target.clone());
+                Err(PtsError::Requests { errors, load, target })
+            }
         }
     }
 }

@@ -169,6 +169,11 @@ impl Recording {
         self.ops.iter().map(Totals::unanswered).sum()
     }
 
+    /// Requests among [`requests`](Recording::requests) that spent no time in the device, such as hits in a cache before it.
+    pub fn outside_device(&self) -> u64 {
+        self.inside.histogram.count_in(Histogram::bucket(0))
+    }
+
     /// Latencies by operation; `None` without requests.
     pub(crate) fn latency(&self) -> Option<LatencyByOp> {
         self.latency_by_op(&self.histogram_of_all(), self.exact().as_mut())

@@ -68,7 +68,43 @@ const OF_HOST: &str = "contents.host.";
 /// The keys whose values differ: first those that the user `asked` to differ, then in the order of the spec. Keys of
 /// the device are included only if both devices have the same name, because between two devices nearly all keys differ.
 pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) -> Vec<Change> {
-    let (one, other) = (keys_of(first.spec.as_ref()), keys_of(second.spec.as_ref()));
+    let mut pairs: Vec<_> = specs(first).into_iter().zip(specs(second)).collect();
+    pairs.dedup();
+    let mut all: Vec<Change> = Vec::new();
+    for (at, pair) in pairs.into_iter().enumerate() {
+        for change in changes_of(pair, (first, second), asked) {
+            // Each host has its own seed, which follows from that of the first.
+            let is_new = at == 0 || change.key != "seed";
+            if is_new && !all.iter().any(|known| known.key == change.key) {
+                all.push(change);
+            }
+        }
+    }
+    all.sort_by_key(|change| !change.asked_for);
+    all
+}
+
+/// The specs of `run`: that of each host, if there are hosts. A run whose hosts have none, by an older version, has the keys that
+/// were given.
+fn specs(run: &RunResult) -> Vec<Option<&Value>> {
+    match spec_of_first(run) {
+        None => vec![run.spec.as_ref()],
+        first => run.hosts.iter().map(|host| host.spec.as_ref().or(first)).collect(),
+    }
+}
+
+/// The complete spec of the first host; `None` for a run without hosts, and by an older version.
+fn spec_of_first(run: &RunResult) -> Option<&Value> {
+    run.hosts.iter().find_map(|host| host.spec.as_ref())
+}
+
+/// The same for a pair of specs of two runs, in the order of the spec.
+fn changes_of(
+    (one, other): (Option<&Value>, Option<&Value>),
+    (first, second): (&RunResult, &RunResult),
+    asked: &AskedKeys,
+) -> Vec<Change> {
+    let (one, other) = (keys_of(one), keys_of(other));
     let mut names: Vec<&String> = one.keys().chain(other.keys()).collect();
     names.sort();
     names.dedup();
@@ -79,7 +115,7 @@ pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) 
     let other_driver = driver(&one) != driver(&other);
     let both_have_host = has_host(&one) && has_host(&other);
     let names_only = one_names_only(first, second);
-    let mut changes: Vec<Change> = names
+    names
         .into_iter()
         .filter(|name| one.get(*name) != other.get(*name))
         .filter(|name| same_device || !is_of_device(name))
@@ -96,16 +132,15 @@ pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) 
             second: other.get(name).cloned(),
             asked_for: asked.explain(name),
         })
-        .collect();
-    changes.sort_by_key(|change| !change.asked_for);
-    changes
+        .collect()
 }
 
-/// Whether one of two runs was on several hosts and the other was not. The spec of the first names its files and has only
-/// the keys that were given; the spec of the other has also their contents and defaults. A key in one of them alone is then
-/// not a difference.
+/// Whether one of two runs was on several hosts, by a version that kept no spec of theirs. The spec of that run names its files
+/// and has only the keys that were given; the spec of the other has also their contents and defaults. A key in one of them alone
+/// is then not a difference.
 fn one_names_only(first: &RunResult, second: &RunResult) -> bool {
-    first.hosts.is_empty() != second.hosts.is_empty()
+    let names_only = |run: &RunResult| !run.hosts.is_empty() && spec_of_first(run).is_none();
+    names_only(first) != names_only(second)
 }
 
 /// Each host has the whole load, so runs with another number of hosts have other loads.
@@ -427,6 +462,32 @@ mod tests {
         assert_eq!(why(&hosts(2), &hosts(3)), ["one run used 2 hosts, the other 3 hosts"]);
         let other = RunResult { workload: "x".into(), ..hosts(1) };
         assert_eq!(why(&other, &alone), ["the loads differ (x and w)"]);
+    }
+
+    /// The hosts of both runs were given the same keys. A file or a preset has other contents, which the specs of the hosts have.
+    #[test]
+    fn runs_on_hosts_differ_in_the_contents_of_their_files() {
+        let none = AskedKeys::default();
+        let hosts = |specs: &[Option<Value>]| RunResult {
+            hosts: specs
+                .iter()
+                .map(|spec| HostRun { spec: spec.clone(), ..HostRun::default() })
+                .collect(),
+            ..run("sim:a", json!({ "target": "sim:a", "seed": 1 }))
+        };
+        let told = |a: &RunResult, b: &RunResult| -> Vec<String> {
+            changes(a, b, &none).iter().map(ToString::to_string).collect()
+        };
+        let all_alike = hosts(&[Some(spec("4KiB", 8, 1)), None]);
+        let one_other = hosts(&[Some(spec("4KiB", 8, 1)), Some(spec("4KiB", 16, 2))]);
+        assert_eq!(told(&all_alike, &all_alike), [""; 0]);
+        // The seed of the second host is none of its own.
+        let channels = "flash.channels 8 -> 16";
+        assert_eq!(told(&all_alike, &one_other), [channels, "workload.requests 1 -> 2"]);
+        let all_other = hosts(&[Some(spec("4KiB", 16, 1)), None]);
+        assert_eq!(told(&all_alike, &all_other), [channels]);
+        // A run without hosts has the same keys.
+        assert_eq!(told(&run("sim:a", spec("4KiB", 8, 1)), &all_other), [channels]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use ssdyno_block::counted;
-use ssdyno_figures::{FigureSpread, RepeatedRuns, RunResult, Warning};
+use ssdyno_figures::{FigureSpread, RepeatedRuns, RunResult, Warning, common_notes};
 
 use crate::headline::{figure_format, figure_text, headline_figures};
 use crate::side_by_side::aligned;
@@ -69,7 +69,13 @@ pub fn repeated_text(side: &RepeatedRuns) -> String {
         false => String::new(),
     };
     let warnings: String = warnings(side).iter().map(|line| format!("warning: {line}\n")).collect();
-    format!("{}: {runs}{of}\n{warnings}{over}\n{each}", side.name)
+    let notes: String = notes(side).iter().map(|note| format!("note: {note}\n")).collect();
+    format!("{}: {runs}{of}\n{warnings}{notes}{over}\n{each}", side.name)
+}
+
+/// The notes that all runs of `side` have. A note of one run alone stands in the result of that run.
+pub(crate) fn notes(side: &RepeatedRuns) -> Vec<&String> {
+    common_notes(side.runs.iter().map(|run| run.notes.as_slice()))
 }
 
 /// The warnings of the runs of `side`, and a line about lower bounds if some figures are. Each kind of warning has one line: that
@@ -135,6 +141,19 @@ mod tests {
             "warning: run 1 of 3: the write buffer never filled; run longer (also runs 2, 3)";
         assert!(at(first) < at("warning: run 2 of 3: not steady; run longer\n"), "{text}");
         assert!(at("not steady") < at("Figure"), "{text}");
+    }
+
+    #[test]
+    fn notes_of_all_runs_are_shown_once() {
+        let run = |notes: &[&str]| {
+            let notes = notes.iter().map(|note| (*note).to_owned()).collect();
+            RunResult { notes, requests: 1, ..RunResult::default() }
+        };
+        let runs = vec![run(&["all", "one"]), run(&["all"])];
+        let figures = crate::spread(&runs);
+        let text = repeated_text(&RepeatedRuns { name: "a".into(), asked: 2, runs, figures });
+        assert!(text.starts_with("a: 2 runs\nnote: all\nFigure"), "{text}");
+        assert!(!text.contains("one"), "{text}");
     }
 
     /// Two runs of which one is three times as fast: Student's t has one degree of freedom and a factor of 12.7.

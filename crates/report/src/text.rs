@@ -346,8 +346,8 @@ fn flash(text: &mut String, r: &RunResult) {
 fn energy(text: &mut String, r: &RunResult) {
     let Some(e) = energy_used(r) else { return };
     // Above the table: seconds of sleep at the end decide the mean power and the energy per request.
-    if let Some(whole) = settling(r) {
-        line(text, format_args!("\n{whole}"));
+    if let Some(whole) = settling(r, "The energy") {
+        line(text, format_args!("\n{whole}."));
     }
     let mut table = table(&["Drive energy", "joules", "share", "mean power"]);
     for (name, value) in parts(&e) {
@@ -391,21 +391,17 @@ pub(crate) fn above_idle(e: &Energy) -> String {
     format!("{} {side} idle", joules(e.above_idle.abs()))
 }
 
-/// Says that the energy is of more than the recorded window, where it is by a hundredth or more.
-pub(crate) fn settling(r: &RunResult) -> Option<String> {
+/// Says that `energy` is of more than the recorded window, where it is by a hundredth or more.
+pub(crate) fn settling(r: &RunResult, energy: &str) -> Option<String> {
     let whole = r.energy_seconds.filter(|whole| *whole > 1.01 * r.simulated_seconds)?;
-    if r.requests == 0 {
-        let whole = seconds(whole);
-        return Some(format!(
-            "The energy covers {whole}: the whole run, because nothing was recorded."
-        ));
-    }
     let more = seconds(whole - r.simulated_seconds);
-    // It need not be busy all the time: a page cache of the host writes back after seconds of sleep.
     let whole = seconds(whole);
-    Some(format!(
-        "The energy covers {whole}: all work was finished {more} after the last completion."
-    ))
+    // It need not be busy all the time: a page cache of the host writes back after seconds of sleep.
+    let why = match r.requests {
+        0 => "the whole run, because nothing was recorded".to_owned(),
+        _ => format!("all work was finished {more} after the last completion"),
+    };
+    Some(format!("{energy} covers {whole}: {why}"))
 }
 
 /// The rows of the energy table: the whole, then its parts.

@@ -3,6 +3,8 @@
 use ssdyno_block::counted;
 use ssdyno_figures::RunResult;
 
+use crate::text::{energy_used, settling};
+
 /// A reason why a comparison of two runs is unfair.
 pub(crate) struct Unfair {
     /// The side and the kind of the reason: repeated runs of a side have the same reason with other numbers.
@@ -21,7 +23,13 @@ pub(crate) fn unfair(first: &RunResult, second: &RunResult, names: [&str; 2]) ->
         );
         note(0, "methods", text);
     }
+    let both_use_energy = [first, second].iter().all(|run| energy_used(run).is_some());
     for (side, (which, result)) in names.into_iter().zip([first, second]).enumerate() {
+        // Seconds of sleep after the last completion can be most of the energy per request of one side.
+        let covers = settling(result, &format!("the energy of {which}"));
+        if let Some(text) = covers.filter(|_| both_use_energy) {
+            note(side, "energy", text);
+        }
         if result.partial {
             note(side, "partial", format!("{which} is partial"));
         }

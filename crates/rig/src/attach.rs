@@ -1,7 +1,7 @@
 //! The loaded device, and the path of the load.
 
 use ssdyno_block::ConfigError;
-use ssdyno_device::DeviceSpec;
+use ssdyno_device::{DeviceReport, DeviceSpec};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::RingDriverOptions as RingOptions;
 use ssdyno_host::{CompletionWait, HostUse, ThreadMode};
@@ -167,6 +167,21 @@ impl Attach {
     /// The same, to be changed.
     pub fn path_mut(&mut self) -> Option<&mut DevicePath> {
         self.host.as_mut().map(|host| &mut host.path)
+    }
+
+    /// The share of the capacity that a host can address, 0 to 1: of an NVMe device that said `report`, what its namespaces
+    /// have. No host writes the rest, so it stays as it is.
+    pub(crate) fn reachable_share(&self, report: &DeviceReport) -> f64 {
+        let Some(DevicePath::Nvme(_)) = self.path() else { return 1.0 };
+        let namespaces = self.device.nvme().map(|nvme| nvme.namespaces.iter());
+        // A namespace without a size has the rest of the capacity.
+        let sizes =
+            namespaces.and_then(|all| all.map(|one| Some(one.size?.0)).sum::<Option<u64>>());
+        let whole = report.whole().map_or(0, |unit| unit.facts.capacity_bytes);
+        match sizes {
+            Some(bytes) if bytes < whole => bytes as f64 / whole as f64,
+            _ => 1.0,
+        }
     }
 
     /// The message if the driver called `driver` is for other devices.

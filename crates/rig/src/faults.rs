@@ -265,10 +265,10 @@ pub(crate) fn note_unreached(result: &mut RunResult, faults: &FaultConfig) {
         ("hang_at", faults.hang_at, device.hung_at_seconds),
         ("remove_at", faults.remove_at, device.removed_at_seconds),
     ];
-    let length = seconds(result.simulated_seconds);
     for (key, at, happened) in keys {
         if let (Some(Span(at)), None) = (at, happened) {
-            let note = format!("faults.{key}={at} did not happen: the run ended after {length}");
+            // Without the length of the run, which varies by the seed: repeated runs then have the same note.
+            let note = format!("faults.{key}={at} did not happen: the run ended before this time");
             result.notes.push(note);
         }
     }
@@ -336,6 +336,29 @@ mod tests {
         // A reset before has another cause.
         let text = note(&[(100_000_000, reset), (600_000_000, abort), (700_000_000, reset)]);
         assert!(text.contains(": until the reset at 700.0 ms the model"), "{text}");
+    }
+
+    /// Runs of other seeds, and of other lengths, have the same note.
+    #[test]
+    fn a_fault_that_did_not_happen_is_noted_in_the_same_words() {
+        let faults = FaultConfig {
+            hang_at: Some(Span(Time::from_s(5))),
+            remove_at: Some(Span(Time::from_s(6))),
+            ..FaultConfig::default()
+        };
+        let notes = |simulated_seconds| {
+            let device = DeviceFaults { removed_at_seconds: Some(6.0), ..DeviceFaults::default() };
+            let told = FaultsResult { device: Some(device), ..FaultsResult::default() };
+            let mut result =
+                RunResult { simulated_seconds, faults: Some(told), ..RunResult::default() };
+            note_unreached(&mut result, &faults);
+            result.notes
+        };
+        assert_eq!(
+            notes(1.0),
+            ["faults.hang_at=5s did not happen: the run ended before this time"]
+        );
+        assert_eq!(notes(1.0), notes(2.0));
     }
 
     #[test]

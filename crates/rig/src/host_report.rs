@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use ssdyno_block::Time;
-use ssdyno_figures::{CacheResult, HostCore, HostEnergy, HostResult, NetworkResult};
+use ssdyno_figures::{
+    CacheResult, HostCore, HostEnergy, HostResult, NetworkResult, RunResult, percent,
+};
 use ssdyno_host::{Account, CacheAccount, CpuCause};
 
 use crate::attach::{Attach, HostPlan, Stack};
+use crate::medium;
 
 /// The `host` object of a result: the work of its window, which ended at the first of `ends`; the second is when everything
 /// was over.
@@ -69,6 +72,20 @@ pub(crate) fn result(
     })
 }
 
+/// Says what the page cache of the host did to the figures of `result`, where there is one. It served `outside_device` of the
+/// requests: from pages that it kept or read ahead, or into memory. A median of 0 ns would look like that of a device.
+pub(crate) fn describe_cache(result: &mut RunResult, outside_device: u64) {
+    let Some(cache) = result.host.as_ref().and_then(|host| host.cache) else { return };
+    result.warnings.extend(medium::page_cache(&cache));
+    if outside_device > 0 {
+        let share = percent(outside_device as f64 / result.requests as f64);
+        result.notes.push(format!(
+            "{share} of the requests spent no time in the device, because the page cache served them: `in device` counts \
+             each as 0 ns"
+        ));
+    }
+}
+
 fn cache(cache: &CacheAccount) -> CacheResult {
     CacheResult {
         pages_read: cache.pages_read,
@@ -112,5 +129,28 @@ fn energy(host: &HostPlan, account: &Account, good: u64, end: Time) -> HostEnerg
         total_joules: idle_joules + above,
         above_idle_joules: above,
         above_idle_joules_per_request: (good > 0).then(|| above / good as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_the_page_cache_served_are_noted() {
+        let notes = |cache, outside_device| {
+            let host = Some(HostResult { cache, ..HostResult::default() });
+            let mut result = RunResult { requests: 200, host, ..RunResult::default() };
+            describe_cache(&mut result, outside_device);
+            result.notes
+        };
+        let told = notes(Some(CacheResult::default()), 125);
+        assert!(
+            told[0].starts_with("62.5 % of the requests spent no time in the device"),
+            "{told:?}"
+        );
+        assert_eq!(notes(Some(CacheResult::default()), 0), [""; 0]);
+        // A device that takes no time is no cache.
+        assert_eq!(notes(None, 125), [""; 0]);
     }
 }

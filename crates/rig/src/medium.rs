@@ -43,6 +43,13 @@ impl Written {
         self.waiting_bytes.saturating_sub(self.buffered_bytes[0]) as f64 / self.dirtied_bytes()
     }
 
+    /// The share of the recorded bytes that waits in the buffer when the last write is issued. It holds data that was written
+    /// again once: with writes that replace each other it is smaller than [`waiting_share`](Written::waiting_share).
+    fn held_share(&self) -> f64 {
+        let dirtied = self.dirtied_bytes();
+        self.waiting_share() * dirtied / dirtied.max(self.recorded_bytes as f64)
+    }
+
     /// Whether flushes emptied the buffer again and again: however long the run is, it fills no further. A single flush
     /// at the end of a run only hides what the buffer took.
     fn is_flushed(&self) -> bool {
@@ -62,11 +69,13 @@ impl Written {
     }
 }
 
-/// The warnings of a run that has `written`, of a device that was `before` and is `now`.
+/// The warnings of a run that has `written`, of a device that was `before` and is `now`. A host can address `reachable_share` of
+/// its capacity.
 pub(crate) fn warnings(
     before: &DeviceReport,
     now: &DeviceReport,
     written: Written,
+    reachable_share: f64,
 ) -> Vec<Warning> {
     let flashes = || {
         let units = before.units().iter().zip(now.units());
@@ -95,7 +104,7 @@ pub(crate) fn warnings(
     let [was, is, full] = [
         pages(before, |plane| plane.valid),
         pages(now, |plane| plane.valid),
-        pages(now, |plane| plane.share),
+        (pages(now, |plane| plane.share) as f64 * reachable_share) as u64,
     ];
     let writes = absorbed(buffer_bytes, written)
         .or_else(|| {
@@ -169,7 +178,7 @@ fn filling_buffer(buffer_bytes: u64, written: &Written) -> Option<Warning> {
     let message = format!(
         "the write buffer {how} {during} the run: it still holds {} % of the written data, so writes were faster than in \
          a longer run",
-        significant(100.0 * share, 2)
+        significant(100.0 * written.held_share(), 2)
     );
     // A small write fills a page of the buffer as a large one does.
     let each = written.recorded_bytes as f64 / written.dirtied_bytes();
@@ -480,6 +489,14 @@ mod tests {
         };
         assert!(told(2_000, [0, 1_000]).unwrap().message.contains("still holds 50 % of"));
         assert_eq!(told(100_000, [0, 1_000]), None);
+        let holds = |programmed_bytes| {
+            let written = Written { programmed_bytes, ..wrote(2_000, [0, 1_000]) };
+            filling_buffer(1_000, &written).unwrap().message
+        };
+        // Of 2000 bytes, later writes replaced 800 in the buffer: it holds 1000, and the flash 200.
+        assert!(holds(200.0).contains("still holds 50 % of the written data"), "{}", holds(200.0));
+        // Small writes fill pages: of 17 the flash has 16, and the buffer has 1.
+        assert!(holds(16_000.0).contains("still holds 5.9 % of"), "{}", holds(16_000.0));
         // Full before the recording began, and empty at its end.
         assert_eq!(told(2_000, [1_000, 950]), None);
         assert_eq!(told(0, [0, 0]), None);

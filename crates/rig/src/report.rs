@@ -175,15 +175,14 @@ impl Parts<'_> {
         self.describe_drift(&mut result, &after);
         self.describe_thrashing(&mut result, &after);
         let written = self.written(recording);
-        result.warnings.extend(medium::warnings(self.before, &after.device, written));
+        let share = self.run.device.reachable_share(self.before);
+        result.warnings.extend(medium::warnings(self.before, &after.device, written, share));
         let window = &self.ended.window;
         let window_seconds = recording.window().as_s_f64();
         let (ramp_up, pauses) = (self.run.source.ramp_up_key(), self.run.source.pauses());
         let credits = medium::credits(window, &after.device, window_seconds, ramp_up.is_some());
         result.warnings.extend(credits);
-        let cache = result.host.as_ref().and_then(|host| host.cache.as_ref());
-        let cached = cache.map(medium::page_cache).unwrap_or_default();
-        result.warnings.extend(cached);
+        host_report::describe_cache(&mut result, recording.outside_device());
         self.fill_intervals(&mut result);
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);

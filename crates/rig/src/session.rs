@@ -25,6 +25,8 @@ pub struct Session {
     target: Box<dyn SimTarget>,
     meter: DeviceMeter,
     now: Time,
+    /// See [`Attach::reachable_share`].
+    reachable_share: f64,
     /// The device is in the state that its file says.
     preconditioned: bool,
 }
@@ -47,8 +49,9 @@ impl Session {
     /// It is impossible.
     pub fn new(attach: &Attach, seed: u64) -> Result<Session, RunError> {
         let target = machine::build(attach, seed, false)?;
-        let meter = report::meter(&DeviceReport::of(target.device()))?;
-        Ok(Session { target, meter, now: Time::ZERO, preconditioned: false })
+        let said = DeviceReport::of(target.device());
+        let (meter, reachable_share) = (report::meter(&said)?, attach.reachable_share(&said));
+        Ok(Session { target, meter, now: Time::ZERO, reachable_share, preconditioned: false })
     }
 
     /// Size and sector of the device.
@@ -131,7 +134,8 @@ impl Session {
             flushes: recording.count(Op::Flush),
             trims: recording.count(Op::Trim),
         };
-        result.warnings.extend(medium::warnings(&before, &after, written));
+        let share = self.reachable_share;
+        result.warnings.extend(medium::warnings(&before, &after, written, share));
         let seconds = recording.window().as_s_f64();
         result.warnings.extend(medium::credits(&ended.window, &after, seconds, false));
         Ok(LoadResult { result, recording, stopped: ended.stopped })

@@ -68,3 +68,4 @@ pub use spec::{
     Batch, DEFAULT_HOST, DEFAULT_TARGET, Doorbell, DriverSpec, FileContents, HostSpec, Pin, Queues,
     RealSpec, RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit, timing,
 };
+pub use ssdyno_bench::look_at_the_log;

@@ -486,6 +486,7 @@ fn filled(
     row.overloaded = result.warns_of(WarningKind::Overloaded);
     row.outstanding_limit = row.outstanding_limit.filter(|_| row.overloaded);
     row.warnings = warned::kinds(plan, result);
+    row.notes.clone_from(&result.notes);
     let figures = headline_figures(result).into_iter().map(|figure| {
         let low = figure.interval.map(|interval| interval.low);
         let high = figure.interval.and_then(|interval| interval.upper());

@@ -16,15 +16,8 @@ struct Loss {
 
 impl Loss {
     fn of(row: &SweepRow, objective: Objective) -> Option<Loss> {
-        let figure = row.figures.get(objective.figure)?;
-        let (value, low, high) = match figure.low {
-            // A missing upper bound means that the interval is open: the true value
-            // may be anything above the lower bound.
-            Some(low) => (figure.value, low, figure.high.unwrap_or(f64::INFINITY)),
-            // A figure without an interval follows from the simulation or from the plan,
-            // such as an energy or a cost. It is exact.
-            None => (figure.value, figure.value, figure.value),
-        };
+        let value = row.figure(objective.figure)?;
+        let [low, high] = row.bounds(objective.figure)?;
         Some(match objective.more_is_better {
             true => Loss { value: -value, low: -high, high: -low },
             // The sign changes the direction, so the
@@ -227,6 +220,19 @@ mod tests {
         assert_eq!(standings(&mut rows, &["cost<55"]), wanted);
         judge(&mut rows, &["cost".parse().unwrap()], &[]);
         assert_eq!(rows[1].standing, Some(Standing::Dominated));
+    }
+
+    /// A run that gives no interval may be off by any amount: a design that is worse by its value is not surely worse. A cost
+    /// is exact.
+    #[test]
+    fn a_figure_without_an_interval_is_not_exact() {
+        use Standing::{Dominated, Front, Undecided};
+        let mut rows =
+            [row(100.0, Some(5.0), 50.0), row(200.0, None, 50.0), row(150.0, None, 60.0)];
+        assert_eq!(standings(&mut rows, &[]), [Front, Undecided, Dominated].map(Some));
+        judge(&mut rows, &["p99".parse().unwrap()], &[]);
+        let by_latency = rows.each_ref().map(|row| row.standing);
+        assert_eq!(by_latency, [Front, Undecided, Undecided].map(Some));
     }
 
     /// Requests that were given up after 1 µs make 1 µs of any latency: the design that gives up first is not the best.

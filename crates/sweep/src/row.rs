@@ -119,6 +119,9 @@ pub struct SweepRow {
     /// Kinds of the warnings of the run, each once. `ssdyno run` of the design shows their texts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<WarningKind>,
+    /// Notes of the run. The notes of the sweep contain those that all designs with figures have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Figures by the path of their key in `result.json`, `cost`, and `cost_per_gib`: the cost of an SSD divided by its
     /// usable capacity in GiB.
     #[serde(default)]
@@ -149,6 +152,7 @@ impl SweepRow {
             overloaded: false,
             outstanding_limit: None,
             warnings: Vec::new(),
+            notes: Vec::new(),
             figures: BTreeMap::new(),
             standing: None,
             within_chance: false,
@@ -173,6 +177,19 @@ impl SweepRow {
         // The queue of an overloaded run grows, so its latency rises. Its rate is the capacity of the target all the same.
         let by_queue = |kind: WarningKind| self.overloaded && kind == WarningKind::Slowing;
         self.warnings.iter().any(|kind| favours(*kind) && !by_queue(*kind))
+    }
+
+    /// Bounds of the true value of the figure `name`, with 95 %. A cost is exact. A run that gives no interval says nothing
+    /// of the precision of its figure, so any value is possible.
+    pub(crate) fn bounds(&self, name: &str) -> Option<[f64; 2]> {
+        let figure = self.figures.get(name)?;
+        Some(match figure.low {
+            // A missing upper bound means that the interval is open: the true value
+            // may be anything above the lower bound.
+            Some(low) => [low, figure.high.unwrap_or(f64::INFINITY)],
+            None if COSTS.contains(&name) => [figure.value; 2],
+            None => [f64::NEG_INFINITY, f64::INFINITY],
+        })
     }
 
     /// Whether the figure `name` is only a lower bound.

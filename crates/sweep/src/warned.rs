@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ssdyno_block::counted;
-use ssdyno_figures::{RunResult, WarningKind, requests_needed};
+use ssdyno_figures::{RunResult, WarningKind, common_notes, requests_needed};
 
 use crate::designs::Sampling;
 use crate::latencies::needs_run;
@@ -133,7 +133,10 @@ pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
             counted(failed, "design has", "designs have")
         )
     });
-    first.into_iter().chain(third).chain(second).chain(fourth).chain(open(plan, rows)).collect()
+    let common = common_notes(done(rows).map(|row| row.notes.as_slice()));
+    let common = common.into_iter().map(|note| format!("all runs: {note}"));
+    let of_kinds = first.into_iter().chain(third).chain(second).chain(fourth);
+    of_kinds.chain(open(plan, rows)).chain(common).collect()
 }
 
 /// The note about designs that have only lower bounds of what they are judged by. A bisection counts them as failing.
@@ -215,6 +218,27 @@ mod tests {
         let told = |unanswered| notes(&SweepPlan::default(), &[row(unanswered)]).join("\n");
         assert!(told(10).contains("lower bounds") && !told(10).contains("the figures cover"));
         assert!(told(0).ends_with("the figures cover the other requests"), "{}", told(0));
+    }
+
+    /// A fault that no run reached: all designs have the figures of runs without it.
+    #[test]
+    fn notes_of_all_designs_are_those_of_the_sweep() {
+        let row = |state, notes: &[&str]| SweepRow {
+            state,
+            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+            ..SweepRow::new(0, Vec::new(), 1)
+        };
+        let done = |notes: &[&str]| row(DesignState::Done, notes);
+        let rows = [done(&["a", "b"]), row(DesignState::Impossible, &[]), done(&["b", "c"])];
+        assert_eq!(notes(&SweepPlan::default(), &rows), ["all runs: b"]);
+        let plan = "vary = [\"workload.depth=1,2\"]\nobjectives = [\"iops\"]\n[run]\n\
+                    target = \"sim:delay-10us\"\nworkload = \"randread\"\nrequests = 1000\n\
+                    set = [\"faults.remove_at=100s\"]\n";
+        let plan = SweepPlan::from_toml("plan.toml", plan).unwrap();
+        let sweep = plan.prepare(&mut ssdyno_session::Unattended).unwrap();
+        let (result, _) = sweep.execute(&mut |_| KeepGoing::Continue).unwrap();
+        let told = "all runs: faults.remove_at=100s did not happen: the run ended before this time";
+        assert!(result.notes.iter().any(|note| note == told), "{:?}", result.notes);
     }
 
     /// p99 needs 1000 requests, p99.9 10 000.

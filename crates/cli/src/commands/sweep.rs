@@ -240,9 +240,12 @@ pub(crate) fn conclude(
     let outcome = task::watch(prepared, output, Some(CountMeter::new()), None);
     // Without measurements nothing is left behind.
     let outcome = outcome.inspect_err(|_| folder.iter().for_each(ResultFolder::remove))?;
-    let TaskOutcome { result: TaskResult::Sweep(result), mut failure } = outcome else {
+    let TaskOutcome { result: TaskResult::Sweep(mut result), mut failure } = outcome else {
         return Err(task::other_result());
     };
+    if let Some(folder) = &folder {
+        result.notes.iter_mut().for_each(|note| *note = continued(note, folder.path()));
+    }
     let command = |row: &SweepRow| plan.spec(&row.values).ok().map(|spec| command(&spec));
     let write = |folder: &ResultFolder| ssdyno_sweep::write(&result, folder, shown.csv, &command);
     let written = folder.as_ref().map(write).transpose();
@@ -282,12 +285,16 @@ pub(crate) fn conclude(
     end(told, failure)
 }
 
-/// `failure` with the command that continues the sweep in `folder`. `run --sweep` has no `--resume`.
+/// `failure` with the command that continues the sweep in `folder`.
 fn with_place(mut failure: Failure, folder: &Path) -> Failure {
-    let command = format!("`ssdyno sweep --resume {}`", quoted(&folder.display().to_string()));
-    let named = |help: String| help.replace("`--resume`", &command).replace("`resume`", &command);
-    failure.help = failure.help.map(named);
+    failure.help = failure.help.map(|help| continued(&help, folder));
     failure
+}
+
+/// `text` with the command that continues the sweep in `folder`. `run --sweep` has no `--resume`.
+fn continued(text: &str, folder: &Path) -> String {
+    let command = format!("`ssdyno sweep --resume {}`", quoted(&folder.display().to_string()));
+    text.replace("`--resume`", &command).replace("`resume`", &command)
 }
 
 /// The command that runs a design again, with everything that a run keeps.
@@ -306,6 +313,15 @@ fn directory(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<ResultFolder>,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_search_that_ran_out_of_time_names_the_command_that_continues_it() {
+        let note = "`time` ended the search early: continue with `resume`";
+        assert_eq!(
+            continued(note, Path::new("results/a")),
+            "`time` ended the search early: continue with `ssdyno sweep --resume results/a`"
+        );
+    }
 
     #[test]
     fn an_interrupted_sweep_names_the_command_that_continues_it() {

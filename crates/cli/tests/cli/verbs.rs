@@ -141,6 +141,28 @@ fn a_job_file_runs_on_a_simulated_device_and_repeats() {
     assert_eq!(place.json(&args)["jobs"], result["jobs"]);
     let text = place.ok(&args);
     assert!(text.contains("Job ") && text.contains("scan"), "{text}");
+    // Each row has the name of its job, also the rows of copies.
+    place.ok(&["run", "sim:config-a", "--fio", "a.fio", "--csv", "--name", "rows"]);
+    let rows = std::fs::read_to_string(place.path().join("results/rows/requests.csv")).unwrap();
+    let of = |job: &str| rows.lines().filter(|line| line.split(',').nth(7) == Some(job)).count();
+    assert_eq!([of("mix.0"), of("mix.1")], [512; 2]);
+    assert_eq!(of("scan") as u64, jobs[2]["requests"].as_u64().unwrap());
+}
+
+/// Pages that were read ahead take no time in the device, which would otherwise look like a device of 0 ns.
+#[test]
+fn reads_that_the_page_cache_serves_are_noted() {
+    let place = Place::new();
+    let run = |host: &str| {
+        let load = ["--workload", "seqread", "-b", "4k", "--requests", "2000", "--keep", "none"];
+        place.json(&[&["run", "sim:nvme-tlc", "--host", host], &load[..]].concat())
+    };
+    let cached = run("s4-iometer");
+    assert_eq!(cached["device_latency_ns"]["p50"], 0.0);
+    let notes = cached["notes"].to_string();
+    assert!(notes.contains("of the requests spent no time in the device"), "{notes}");
+    let direct = run("s4-spek")["notes"].to_string();
+    assert!(!direct.contains("no time in the device"), "{direct}");
 }
 
 #[cfg(target_os = "linux")]

@@ -58,6 +58,12 @@ fn merged_percentiles_are_those_of_all_requests() {
     assert_eq!(compared.not_comparable[0], "one run used 2 hosts, the other one host");
     let changed: Vec<&str> = compared.changed.iter().map(|change| change.key.as_str()).collect();
     assert!(changed.iter().all(|key| !key.contains("workload")), "{changed:?}");
+    // Both hosts have one spec, with the contents of the load that it names, which another run can be compared with.
+    let kept = both.result.hosts.iter().map(|host| host.spec.as_ref());
+    let [Some(spec), None] = kept.collect::<Vec<_>>()[..] else {
+        panic!("{:?}", both.result.hosts)
+    };
+    assert!(spec["contents"]["workload"]["read_percent"].is_number(), "{spec}");
 }
 
 /// Of two hosts that simulate the same SSD each has the energy, the flash and the victims of the run alone, and both together have

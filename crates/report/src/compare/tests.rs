@@ -277,3 +277,26 @@ fn nothing_is_divided_by_nothing() {
     assert_eq!(c.not_comparable, ["the loads differ (randread and seqread)"]);
     assert_eq!(c.verdict, Verdict::NotComparable);
 }
+
+/// A page cache writes back after seconds of sleep: most of that energy is none of the window's.
+#[test]
+fn energy_beyond_the_window_is_noted() {
+    let uses_energy = |seconds| RunResult {
+        requests: 1,
+        simulated_seconds: 10.0,
+        energy_joules: Some(Energy { total: 2.0, per_request: Some(2.0), ..Energy::default() }),
+        energy_seconds: Some(seconds),
+        ..run(1_000.0, 0.02, 5_000.0)
+    };
+    let told = |first: &RunResult, second: &RunResult| -> Vec<String> {
+        let notes = compare(first, second).notes.into_iter();
+        notes.filter(|note| note.contains("energy")).collect()
+    };
+    let (plain, cached) = (uses_energy(10.0), uses_energy(40.0));
+    let why = "covers 40.00 s: all work was finished 30.00 s after the last completion";
+    assert_eq!(told(&plain, &cached), [format!("the energy of the second run {why}")]);
+    assert_eq!(told(&plain, &plain), [""; 0]);
+    // Without an energy model on one side no energies are compared.
+    let real = RunResult { energy_joules: None, energy_seconds: None, ..plain };
+    assert_eq!(told(&real, &cached), [""; 0]);
+}

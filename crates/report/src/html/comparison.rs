@@ -11,7 +11,7 @@ use super::plot::{Axis, Plot, short};
 use crate::headline::{figure_text, headline_figures};
 use crate::lines::parts::compared_row;
 use crate::repeat::repeated_figures;
-use crate::repeat_text::{repeated_tables, warnings};
+use crate::repeat_text::{notes, repeated_tables, warnings};
 use crate::side_by_side::{level, runs_table, verdict};
 use crate::text::requests;
 
@@ -147,6 +147,9 @@ fn runs_of(page: &mut Page, side: &RepeatedRuns) {
         }
         None => String::new(),
     });
+    for note in notes(side) {
+        page.note(&format!("{}: {note}", side.name), false);
+    }
     let runs = counted(side.runs.len() as u64, "run", "runs");
     page.section(&format!("{}: {runs}", side.name), &[over, each]);
 }

@@ -181,7 +181,8 @@ fn cards(page: &mut String, r: &RunResult) {
         }
         card("Energy per request", e.per_request.map_or("-".into(), joules), &above);
         if let Some(power) = text::mean_power(r, e.total) {
-            let of = text::settling(r).map(|whole| format!(" {whole}")).unwrap_or_default();
+            let of = text::settling(r, "the energy").map(|whole| format!("; {whole}"));
+            let of = of.unwrap_or_default();
             card("Mean power", watts(power), &format!("{} in total{of}", joules(e.total)));
         }
     }

@@ -9,7 +9,7 @@ use ssdyno_device::nvme::NamespaceConfig;
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_host::ThreadMode;
 use ssdyno_rig::{HostOptions, KeepGoing, RunError, SimRun, Stack};
-use ssdyno_ssd::Config;
+use ssdyno_ssd::{Config, presets};
 
 /// Three namespaces: two of 256 MiB, with blocks of 512 B and of 4 KiB, and the rest.
 fn device() -> Config {
@@ -97,6 +97,32 @@ fn threads_may_share_one() {
     let two = written(&[2, 3]);
     let requests = two.host.as_ref().unwrap().namespaces[1].requests;
     assert!((1900..=2100).contains(&requests), "{requests}");
+}
+
+/// Of 64 MiB of flash, one namespace has 32 MiB, which 20 000 writes fill twice. No host can write the rest of the pages, so the
+/// drive does not fill any further.
+#[test]
+fn a_drive_is_full_when_its_namespaces_are() {
+    let fills = |mebibytes: u64, pattern: &str| {
+        let mut device = Config::parse(presets::find("config-a").unwrap().text).unwrap();
+        let flash = &mut device.flash;
+        (flash.channels, flash.chips_per_channel, flash.dies_per_chip) = (1, 1, 1);
+        (flash.planes_per_die, flash.blocks_per_plane) = (1, 256);
+        device.precondition.share = 0.0;
+        let size = Some(Bytes(mebibytes << 20));
+        let namespace = NamespaceConfig { size, block_size: Bytes(512) };
+        device.nvme.get_or_insert_default().namespaces = vec![namespace];
+        let load = format!(
+            "write_percent = 100\nblock_size = \"4KiB\"\ndepth = 8\nrequests = 20000\n\
+             [address]\npattern = \"{pattern}\""
+        );
+        let options = HostOptions::default();
+        let run = common::run(device, NvmeConfig::default(), ("server", &options), &load, 3);
+        measure(&run).warnings.iter().any(|it| it.message.starts_with("the drive fills"))
+    };
+    assert!(!fills(32, "sequential"));
+    // Random writes miss a fifth of 48 MiB.
+    assert!(fills(48, "random"));
 }
 
 #[test]
