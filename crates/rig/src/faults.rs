@@ -266,7 +266,7 @@ pub(crate) fn note_unreached(result: &mut RunResult, faults: &FaultConfig) {
         ("remove_at", faults.remove_at, device.removed_at_seconds),
     ];
     for (key, at, happened) in keys {
-        if let (Some(Span(at)), None) = (at, happened) {
+        if let (Some(at), None) = (at, happened) {
             // Without the length of the run, which varies by the seed: repeated runs then have the same note.
             let note = format!("faults.{key}={at} did not happen: the run ended before this time");
             result.notes.push(note);

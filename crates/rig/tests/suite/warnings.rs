@@ -92,7 +92,7 @@ fn credits_that_ran_out_during_the_run_are_told() {
     let (_, none) = told("requests = 200000");
     assert!(none.is_empty(), "{none:?}");
     let (_, left) = told("requests = 3000");
-    assert!(left[0].contains("they last 1.0"), "{left:?}");
+    assert!(left[0].contains("they last 999.7 ms more"), "{left:?}");
 }
 
 /// Four writes among thousands of reads change no figure of the reads: collection that has not
