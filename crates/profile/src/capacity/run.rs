@@ -198,7 +198,7 @@ impl CapacityRun<'_> {
             // length of the load at this depth follow from it.
             let (ramp, length) = self.times(at, depth, SEARCH);
             // The depths are compared at one place: on a disk, another place has another rate.
-            let place = Place { seed: self.loads.plan.seed, is_long: false };
+            let place = Place::number(0, self.loads.plan.seed);
             let config = self.states[at].test.config(&self.sizes, depth, place);
             let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
             let most = self.states[at].test.depth_most(&self.sizes);
@@ -326,7 +326,10 @@ impl CapacityRun<'_> {
     }
 
     fn config(&self, at: usize, depth: u32, is_long: bool) -> WorkloadConfig {
-        let place = Place { seed: self.loads.seed(), is_long };
+        let place = match is_long {
+            true => Place { is_long, ..Place::number(0, self.loads.seed()) },
+            false => Place::number(self.states[at].rounds_done(), self.loads.plan.seed),
+        };
         self.states[at].test.config(&self.sizes, depth, place)
     }
 

@@ -120,6 +120,10 @@ impl TestState {
     }
 
     /// A round that counts, which ended at `at`.
+    pub(crate) fn rounds_done(&self) -> usize {
+        self.rounds.len()
+    }
+
     pub(crate) fn add_round(&mut self, rate: f64, at: f64) {
         self.rounds.push(Round { rate, at, requests: self.requests });
         self.rate = Some(rate);
