@@ -13,7 +13,7 @@ use crate::first::first_sizes;
 use crate::history;
 use crate::length;
 use crate::measure::{Cell, Measurement, Measurements, ProfileOp, ProfileTest};
-use crate::model::{BREAKS_MAX, Break, Model, Prediction, SizeMean, means};
+use crate::model::{BREAKS_MAX, Break, Model, Prediction, SLICE_DEVIATION_MIN, SizeMean, means};
 use crate::sizes::Sizes;
 use crate::stopped::StoppedBecause;
 use crate::strategy::Slice;
@@ -21,10 +21,6 @@ use crate::verdict::{Level, Trend};
 
 /// Pairs of long tests between two looks at the model.
 const LONG_BATCH: usize = 2;
-
-/// Relative standard deviation of an estimate at least. Even very similar slices differ from whole tests: with SSDs
-/// whose slices differ by less than 0.1 %, whole tests took up to 0.5 % more or less.
-const SLICE_DEVIATION_MIN: f64 = 0.002;
 
 /// Slices of each size of the first pass.
 const FIRST_SLICES: usize = 2;

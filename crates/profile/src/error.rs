@@ -53,9 +53,7 @@ impl ProfileError {
                 let look = look_at_the_log(target);
                 format!("{look}; `method=adaptive` leaves slices with failed requests out")
             }
-            ProfileError::Interrupted => {
-                "the completed tests are in the result; `resume` continues after them".to_owned()
-            }
+            ProfileError::Interrupted => "the completed tests are in the result".to_owned(),
         }
     }
 

@@ -79,6 +79,13 @@ ssdyno_block::named! {
     }
 }
 
+impl MethodName {
+    /// Whether `resume` continues a profile of this method that ended early.
+    pub fn resumes(self) -> bool {
+        !matches!(self, MethodName::Capacity | MethodName::Map)
+    }
+}
+
 impl fmt::Display for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -9,7 +9,7 @@ ssdyno_block::named! {
     #[serde(rename_all = "snake_case")]
     pub enum StoppedBecause: words {
         /// Every test of the method was run.
-        Done = "every test was completed",
+        Done = "every test was run",
         /// Every ratio (`capacity`: every figure; `map`: interpolation) is within `--error`.
         WithinError = "every ratio is within `error`",
         /// More measurements would not bring the other ratios within `--error`.

@@ -59,6 +59,11 @@ impl Session {
         machine::facts(self.target.device())
     }
 
+    /// Bytes that the write buffers of the device hold together; 0 without one.
+    pub fn write_buffer_bytes(&self) -> u64 {
+        DeviceReport::of(self.target.device()).write_buffer_bytes()
+    }
+
     /// Loads the device until the workload is done or a limit, counted from here, is reached.
     ///
     /// # Errors

@@ -82,6 +82,15 @@ impl KeptTarget {
         matches!(self.target, Kept::Real(_))
     }
 
+    /// Bytes that the write buffers of a simulated device hold together; 0 without one, and for a real target, whose
+    /// buffers are not known.
+    pub fn write_buffer_bytes(&self) -> u64 {
+        match &self.target {
+            Kept::Simulated(_, session) => session.write_buffer_bytes(),
+            Kept::Real(_) => 0,
+        }
+    }
+
     /// The defaults chosen for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -313,19 +313,23 @@ fn carry_out(
 ) -> Result<TaskOutcome, Failure> {
     let mut target = prepared.keep()?;
     let start = SessionStart { setup: outline.setup.clone(), before: outline.before.as_ref() };
+    let method = outline.plan.method.name();
     let executed = outline.plan.execute_session(&start, &mut target, &mut Watch(control));
-    let (mut result, failure) = executed.map_err(|error| explain(error, FailureKind::Usage))?;
+    let (mut result, failure) =
+        executed.map_err(|error| explain(error, FailureKind::Usage, method))?;
     // The notes of the target come first: they say under which
     // conditions everything else was measured.
     result.notes.splice(0..0, target.notes().iter().cloned());
-    let failure = failure.map(|error| explain(error, FailureKind::Failed));
+    let failure = failure.map(|error| explain(error, FailureKind::Failed, method));
     Ok(TaskOutcome { result: TaskResult::Profile(Box::new(result)), failure })
 }
 
-fn explain(error: ProfileError, kind: FailureKind) -> Failure {
+fn explain(error: ProfileError, kind: FailureKind, method: MethodName) -> Failure {
     match error {
         ProfileError::Interrupted => {
-            Failure::new(FailureKind::Interrupted, error.to_string()).with_help(error.help())
+            let resume = if method.resumes() { "; `resume` continues after them" } else { "" };
+            Failure::new(FailureKind::Interrupted, error.to_string())
+                .with_help(format!("{}{resume}", error.help()))
         }
         ProfileError::Target(failure) => Failure { kind, ..failure },
         // The request is valid: the target failed requests. The kind decides the exit code, so it
@@ -350,5 +354,22 @@ impl Observer for Watch<'_> {
 
     fn checkpoint(&mut self, result: &ProfileResult) {
         self.0.keep(|partial| *partial = Some(TaskResult::Profile(Box::new(result.clone()))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `resume` refuses capacities and maps. The help of an interrupted profile does not name it there.
+    #[test]
+    fn an_interrupt_names_resume_where_it_continues() {
+        for method in MethodName::ALL {
+            let failure = explain(ProfileError::Interrupted, FailureKind::Failed, method);
+            let help = failure.help.unwrap();
+            assert!(help.starts_with("the completed tests are in the result"), "{help}");
+            let resumes = !matches!(method, MethodName::Capacity | MethodName::Map);
+            assert_eq!(help.contains("`resume`"), resumes, "{method}: {help}");
+        }
     }
 }

@@ -67,6 +67,25 @@ pub(crate) fn still_falls(values: &[f64]) -> bool {
     mean(end - quarter, end) < 0.9 * mean(end - 2 * quarter, end - quarter)
 }
 
+/// Windows without an overlap that values have at least.
+const WINDOWS_MIN: usize = 8;
+
+/// The least number of neighbouring values, as a power of two, whose means have a relative standard deviation of at most
+/// `error`. At most an eighth of all values, also where longer windows would differ: a trend has no window.
+pub(crate) fn window(values: &[f64], error: f64) -> usize {
+    let (mean, _) = squares(values);
+    let is_even = |width: usize| {
+        let means: Vec<f64> = values.windows(width).map(|some| squares(some).0).collect();
+        let (_, rest) = squares(&means);
+        (rest / means.len() as f64).sqrt() <= error * mean
+    };
+    let mut width = 1;
+    while 2 * width * WINDOWS_MIN <= values.len() && !is_even(width) {
+        width *= 2;
+    }
+    width
+}
+
 /// Batches that are left at least.
 const BATCHES_MIN: usize = 5;
 
@@ -149,6 +168,18 @@ mod tests {
         assert!(free >= 880, "{free}");
         assert_eq!(batch_means(&[1.0; 40]).len(), 40);
         assert_eq!(batch_means(&[]), Vec::<f64>::new());
+    }
+
+    /// A rate that alternates every two values is even over four. A constant one has no cycle; a trend and single values
+    /// have no window.
+    #[test]
+    fn a_window_covers_a_cycle() {
+        let cycle: Vec<f64> = (0..64).map(|at| if at % 4 < 2 { 150.0 } else { 50.0 }).collect();
+        assert_eq!(window(&cycle, 0.05), 4);
+        assert_eq!(window(&[100.0; 64], 0.05), 1);
+        assert_eq!(window(&(0..64).map(f64::from).collect::<Vec<_>>(), 0.05), 8);
+        assert_eq!(window(&[1.0, 9.0], 0.05), 1);
+        assert_eq!(window(&[], 0.05), 1);
     }
 
     #[test]

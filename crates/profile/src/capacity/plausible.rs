@@ -128,6 +128,14 @@ fn figure_warnings(result: &CapacityResult) -> Vec<String> {
             warnings
                 .push(format!("{key} {how} by {by} % over the rounds: it may not be sustained"));
         }
+        let after = one.burst.map_or(one.estimate, |burst| burst.sustained);
+        if (after / one.estimate - 1.0).abs() > half + result.error {
+            warnings.push(format!(
+                "{key} is {} per second in the rounds, and was {} right after the burst: it depends on the writes before it",
+                rate(one.estimate),
+                rate(after)
+            ));
+        }
     }
     let pairs = [
         (Figure::Rseqiops, Figure::Rrandiops, "read"),
@@ -163,7 +171,7 @@ fn figure_warnings(result: &CapacityResult) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::result::{CpuLimit, DiskFacts};
+    use super::super::result::{CpuLimit, DiskFacts, RateBurst};
     use super::*;
 
     fn result(figures: [f64; 3]) -> CapacityResult {
@@ -232,6 +240,21 @@ mod tests {
         // Far apart, but too uncertain to distinguish.
         one.figures[1].high = Some(80_500.0);
         assert!(warnings(&one).iter().all(|text| !text.contains("slower")), "{:?}", warnings(&one));
+    }
+
+    /// A stretch of 329 MB/s after the burst and rounds of 58 MB/s contradict each other. A difference within the error does
+    /// not.
+    #[test]
+    fn rounds_that_differ_from_the_end_of_the_burst_are_told() {
+        let mut one = result([57.62e6, 12_000.0, 10_000.0]);
+        let burst = |sustained| RateBurst { rate: 5e8, sustained, seconds: 1.0, bytes: 5e8 };
+        one.figures[0].burst = Some(burst(329.1e6));
+        let all = warnings(&one);
+        let told =
+            "rbps is 57.62 M per second in the rounds, and was 329.1 M right after the burst";
+        assert!(all.iter().any(|text| text.starts_with(told)), "{all:?}");
+        one.figures[0].burst = Some(burst(58e6));
+        assert!(warnings(&one).iter().all(|text| !text.contains("burst")));
     }
 
     #[test]

@@ -170,11 +170,19 @@ pub(crate) fn half_width(one: &CapacityFigure) -> String {
     half.map_or("no interval".to_owned(), |half| format!("± {:.2} %", half * 100.0))
 }
 
+/// A burst that lasted longer than its own tests by this factor contains other tests.
+const OTHERS: f64 = 1.5;
+
 /// The burst of a figure in words.
-pub(crate) fn burst(one: &CapacityFigure) -> Option<String> {
+pub(crate) fn burst(one: &CapacityFigure, small_bytes: u64) -> Option<String> {
+    let unit = if one.figure.is_bandwidth() { 1.0 } else { small_bytes as f64 };
     one.burst.map(|burst| {
+        // A burst that ends between rounds lasts while other tests run. Its bytes divided by its
+        // rate give the time of its own tests alone.
+        let own = burst.bytes / (burst.rate * unit);
+        let others = if burst.seconds > OTHERS * own { " with other tests" } else { "" };
         format!(
-            "burst {} for {} ({}B), then {}",
+            "burst {} for {}{others} ({}B), then {}",
             shown(one.figure, burst.rate),
             seconds(burst.seconds),
             rate(burst.bytes),
@@ -191,7 +199,7 @@ fn figure_rows(capacity: &CapacityResult) -> Vec<Vec<String>> {
             half_width(one),
             one.depth.to_string(),
             one.rounds.to_string(),
-            burst(one).unwrap_or_default(),
+            burst(one, capacity.small_bytes).unwrap_or_default(),
         ]
     };
     capacity.figures.iter().map(row).collect()
@@ -226,7 +234,7 @@ fn lines(capacity: &CapacityResult) -> Vec<String> {
     if let Some(moderate) = capacity.moderate {
         let writes = moderate.write_p99_us.map(|us| format!(", writes {}", nanoseconds(us * 1e3)));
         lines.push(format!(
-            "p99 latency at {} % of the highest rate (depth {}): reads {}{}",
+            "p99 latency at {} % of the sustained rate (depth {}): reads {}{}",
             significant(moderate.load * 100.0, 2),
             moderate.depth,
             nanoseconds(moderate.read_p99_us * 1e3),

@@ -130,12 +130,12 @@ pub struct CheckedLoad {
 }
 
 /// Latencies at a moderate load: the small mix (small random reads without writes) at the greatest depth with at most
-/// 80 % of its highest rate.
+/// 80 % of the rate that its rounds sustain.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ModerateLatency {
     /// Requests outstanding.
     pub depth: u32,
-    /// Rate at that depth divided by the highest rate.
+    /// Rate at that depth divided by the sustained rate: the mean of the rounds.
     pub load: f64,
     /// 99th percentile of reads.
     pub read_p99_us: f64,

@@ -5,7 +5,7 @@ use ssdyno_engine::Rng;
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
-use super::levels::still_falls;
+use super::levels::{still_falls, window};
 use super::load::{CapacityTest, Figure, LARGE_BYTES, LoadSizes, MIDDLE_BYTES, Place, SMALL_BYTES};
 use super::report::result_of;
 use super::result::{CpuLimit, ModerateLatency};
@@ -22,6 +22,8 @@ use crate::stopped::StoppedBecause;
 pub(crate) const ROUNDS_MIN: usize = 5;
 /// Stretches of the long writes that are looked at for the end of a burst.
 const BINS: usize = 40;
+/// Parts of a long write in which cycles are looked for.
+const FINE_BINS: usize = 128;
 /// How often long writes are prolonged while their rate falls.
 const PROLONGED_MAX: u32 = 1;
 /// A write whose round slows down by this share has not settled.
@@ -30,11 +32,15 @@ const SETTLED: f64 = 0.1;
 const DOUBLED_MAX: u32 = 4;
 /// Depths and requests of a slice at least, and units of time at most: in search of a depth, in a round, for latencies.
 const SEARCH: (f64, f64, f64) = (5.0, 50.0, 3.0);
+/// Units of time before a mix counts at most in search of its depth.
+const SEARCH_RAMP_MAX: f64 = 5.0;
 const ROUND: (f64, f64, f64) = (20.0, 200.0, UNITS_MAX);
 const LATENCY: (f64, f64, f64) = (20.0, 2000.0, UNITS_MAX);
 const UNITS_MAX: f64 = 20.0;
-/// Share of the highest rate that counts as a moderate load.
+/// Share of the sustained rate that counts as a moderate load.
 const MODERATE: f64 = 0.8;
+/// Rounds after which the sustained rate is known well enough for that.
+const MODERATE_ROUNDS: usize = 2;
 
 /// Everything of a capacity profile that is under way.
 pub(crate) struct CapacityRun<'a> {
@@ -42,7 +48,10 @@ pub(crate) struct CapacityRun<'a> {
     pub(crate) error: f64,
     pub(crate) sizes: LoadSizes,
     pub(crate) states: Vec<TestState>,
-    pub(crate) moderate: Option<ModerateLatency>,
+    /// Latencies at a moderate load, and its requests per second.
+    moderate: Option<(ModerateLatency, f64)>,
+    /// Seconds over which the rate of long writes is even: the length of a cycle of cleaning, or somewhat more.
+    cycle: f64,
     pub(crate) cpu: Option<CpuLimit>,
 }
 
@@ -70,6 +79,7 @@ pub(crate) fn execute(
         sizes,
         states: CapacityTest::of(&plan.ops).into_iter().map(TestState::new).collect(),
         moderate: None,
+        cycle: 0.0,
         cpu: None,
     };
     let how = run.phases();
@@ -79,8 +89,7 @@ pub(crate) fn execute(
 
 impl CapacityRun<'_> {
     fn phases(&mut self) -> Result<StoppedBecause, ProfileError> {
-        let phases = [CapacityRun::long_writes, CapacityRun::depths, CapacityRun::moderate];
-        for phase in phases {
+        for phase in [CapacityRun::long_writes, CapacityRun::depths] {
             if phase(self)?.is_none() {
                 return Ok(StoppedBecause::TimeLimit);
             }
@@ -133,7 +142,7 @@ impl CapacityRun<'_> {
 
     fn long_write(&mut self, at: usize, figure: Figure) -> Timed<()> {
         let length = self.long();
-        let (mut rates, mut seconds) = (Vec::new(), 0.0);
+        let (mut rates, mut last, mut seconds) = (Vec::new(), Vec::new(), 0.0);
         for turn in 0..=PROLONGED_MAX {
             let mut config = self.config(at, LONG_DEPTH, true);
             // The first write begins at the start of the span, so that `filled` describes one
@@ -149,6 +158,7 @@ impl CapacityRun<'_> {
             }
             seconds += slice.length;
             rates.extend(slice.rates(BINS));
+            last = slice.rates(FINE_BINS);
             // A rate that still falls at the end is no sustained rate. The number of
             // prolongations has a limit, so that a large cache does not use up the time.
             if !still_falls(&rates) {
@@ -164,14 +174,33 @@ impl CapacityRun<'_> {
         // back. So a round counts only after twice the length of the burst.
         let burst = state.burst(size).map_or(0.0, |burst| burst.seconds);
         state.ramp = unit.max(2.0 * burst).min(longest);
+        // The parts of the last load after the burst, whose end is known to a stretch.
+        let from = (burst - (seconds - length)).max(0.0) + length / BINS as f64;
+        let width = length / last.len().max(1) as f64;
+        let first = (from / width).ceil() as usize;
+        let sustained = last.get(first..).unwrap_or_default();
+        let parts = window(sustained, self.error);
+        // Single parts that are even have no cycle. Longer rounds would take time in vain.
+        let cycle = if parts > 1 { parts as f64 * width } else { 0.0 };
+        self.cycle = self.cycle.max(cycle);
         Ok(Some(()))
     }
 
     /// Finds the depth of saturation of each load that has none yet. Loads of the same kind share it.
     fn depths(&mut self) -> Timed<()> {
+        let random_writes = self.index(CapacityTest::Figure(Figure::Wrandiops));
+        let random_writes = random_writes.map(|at| &self.states[at]);
+        let burst_ramp = random_writes.filter(|state| state.has_burst()).map(|state| state.ramp);
         for at in 0..self.states.len() {
             if !self.states[at].depths.is_empty() {
                 continue;
+            }
+            // Other writes fill the same buffer as random writes do, a mix with a part of its requests
+            // only. It takes longer, and its rates before that are not sustained.
+            let writes = 1.0 - self.states[at].test.read_share();
+            if let Some(ramp) = burst_ramp.filter(|_| writes > 0.0) {
+                let least = (ramp / writes).min(self.longest());
+                self.states[at].ramp = self.states[at].ramp.max(least);
             }
             let like = match self.states[at].test {
                 CapacityTest::CheckReads => CapacityTest::Figure(Figure::Rrandiops),
@@ -193,14 +222,24 @@ impl CapacityRun<'_> {
 
     fn search_depth(&mut self, at: usize) -> Timed<()> {
         let mut next = Some(1);
+        // Random writes have a long write before the search, and mixes have none: the depth of a mix
+        // would be searched in the burst of a write buffer.
+        let is_mix = self.states[at].test.figure().is_none();
+        let ramp_most = SEARCH_RAMP_MAX * self.unit();
         while let Some(depth) = next {
             // The rate at the depth before says how long a request takes. The ramp and the
             // length of the load at this depth follow from it.
-            let (ramp, length) = self.times(at, depth, SEARCH);
+            let (mut ramp, length) = self.times(at, depth, SEARCH);
+            if is_mix {
+                ramp = ramp.max(self.states[at].ramp.min(ramp_most));
+            }
             // The depths are compared at one place: on a disk, another place has another rate.
             let place = Place::number(0, self.loads.plan.seed);
             let config = self.states[at].test.config(&self.sizes, depth, place);
             let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
+            if is_mix && ramp < ramp_most && self.is_unsettled(at, ramp, ramp, &slice) {
+                continue;
+            }
             let most = self.states[at].test.depth_most(&self.sizes);
             next = self.states[at].next_depth(depth, slice.rate(ramp)).filter(|next| *next <= most);
         }
@@ -225,37 +264,42 @@ impl CapacityRun<'_> {
 
     /// The latencies at a moderate load, with those of the rounds at saturation.
     pub(crate) fn latencies(&self) -> Option<ModerateLatency> {
-        let (moderate, at) = (self.moderate?, self.latency_load()?);
+        let ((moderate, iops), at) = (self.moderate?, self.latency_load()?);
         let median = |mut values: Vec<f64>| {
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).copied()
         };
         let rounds = &self.states[at].p99_us;
         Some(ModerateLatency {
+            load: iops / self.states[at].estimate()?.mean,
             read_p99_us_saturated: median(rounds.iter().map(|round| round.0).collect()),
             write_p99_us_saturated: median(rounds.iter().filter_map(|round| round.1).collect()),
             ..moderate
         })
     }
 
-    /// Latencies at a moderate load.
+    /// Latencies at a moderate load, in relation to the rate that the first rounds sustained: the search for the depth may have
+    /// seen a burst, and a share of its rate may be more than the device sustains.
     fn moderate(&mut self) -> Timed<()> {
         let Some(at) = self.latency_load() else { return Ok(Some(())) };
-        let Some((depth, load)) = self.states[at].depth_at(MODERATE) else { return Ok(Some(())) };
-        let (_, length) = self.times(at, depth, LATENCY);
+        let state = &self.states[at];
+        let most = state.estimate().map(|sustained| MODERATE * sustained.mean);
+        let depth = most.and_then(|most| state.depth_below(most));
+        let Some(depth) = depth.filter(|_| self.moderate.is_none()) else { return Ok(Some(())) };
+        let (ramp, length) = self.times(at, depth, LATENCY);
+        let length = ramp + length.max(4.0 * self.unit());
         let config = self.config(at, depth, false);
-        let Some(slice) = self.load(at, &config, length.max(4.0 * self.unit()))? else {
-            return Ok(None);
-        };
+        let Some(slice) = self.load(at, &config, length)? else { return Ok(None) };
         if let (Some(read_p99_us), write_p99_us) = slice.p99_us {
-            self.moderate = Some(ModerateLatency {
+            let latency = ModerateLatency {
                 depth,
-                load,
+                load: 0.0,
                 read_p99_us,
                 write_p99_us,
                 read_p99_us_saturated: None,
                 write_p99_us_saturated: None,
-            });
+            };
+            self.moderate = Some((latency, slice.rate(ramp)));
         }
         Ok(Some(()))
     }
@@ -267,7 +311,12 @@ impl CapacityRun<'_> {
             let mut open: Vec<usize> =
                 (0..self.states.len()).filter(|at| !self.is_known(*at)).collect();
             let is_figure = |at: &usize| self.states[*at].test.figure().is_some();
-            if !open.iter().any(is_figure) {
+            let is_done = !open.iter().any(is_figure);
+            let rounds = self.latency_load().map_or(0, |at| self.states[at].sustained().len());
+            if (is_done || rounds >= MODERATE_ROUNDS) && self.moderate()?.is_none() {
+                return Ok(StoppedBecause::TimeLimit);
+            }
+            if is_done {
                 return Ok(StoppedBecause::WithinError);
             }
             // Each round has another random order. A drift, or the effect of one load on the
@@ -302,27 +351,48 @@ impl CapacityRun<'_> {
             return Ok(Some(()));
         }
         let (ramp, length) = self.times(at, depth, ROUND);
+        let (start, length) = self.over_cycles(at, ramp, length);
         let config = self.config(at, depth, false);
-        let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
-        let (unit, longest) = (self.unit(), self.longest());
-        let state = &mut self.states[at];
-        let writes = state.test.read_share() < 1.0;
-        // During the reads of other loads a buffer emptied, and it fills again now. A longer
-        // ramp leaves the filling out; this round does not count.
-        if writes
-            && state.doubled < DOUBLED_MAX
-            && ramp < longest
-            && slice.slows_down(ramp, SETTLED)
-        {
-            state.ramp = (2.0 * ramp).max(unit);
-            state.doubled += 1;
+        let Some(slice) = self.load(at, &config, start + length)? else { return Ok(None) };
+        if self.is_unsettled(at, ramp, start, &slice) {
             return Ok(Some(()));
         }
-        state.add_round(slice.rate(ramp), self.loads.spent);
+        let state = &mut self.states[at];
+        state.add_round(slice.rate(start), self.loads.spent);
         if let (Some(read), write) = slice.p99_us {
             state.p99_us.push((read, write));
         }
         Ok(Some(()))
+    }
+
+    /// Where a load with writes begins to count, and for how long it counts: for a whole cycle of cleaning, from a random
+    /// place of the cycle on. All loads begin with an empty buffer, so cycles begin at the same time in each of them, and
+    /// equal rounds would all meet the same part of a cycle: their mean would be wrong, and their interval narrow.
+    fn over_cycles(&self, at: usize, ramp: f64, length: f64) -> (f64, f64) {
+        if self.states[at].test.read_share() >= 1.0 {
+            return (ramp, length);
+        }
+        let place = Rng::new(self.loads.seed(), "capacity cycle").unit();
+        (ramp + place * self.cycle, length.max(self.cycle))
+    }
+
+    /// Whether a load with writes still became slower after its ramp, from `start` on: it does not count, and the next ramp is
+    /// twice as long.
+    fn is_unsettled(&mut self, at: usize, ramp: f64, start: f64, slice: &Slice) -> bool {
+        let (unit, longest) = (self.unit(), self.longest());
+        let state = &mut self.states[at];
+        let writes = state.test.read_share() < 1.0;
+        // During the reads of other loads a buffer emptied, and it fills again now. A longer
+        // ramp leaves the filling out.
+        let is_unsettled = writes
+            && state.doubled < DOUBLED_MAX
+            && ramp < longest
+            && slice.slows_down(start, SETTLED);
+        if is_unsettled {
+            state.ramp = (2.0 * ramp).max(unit);
+            state.doubled += 1;
+        }
+        is_unsettled
     }
 
     fn config(&self, at: usize, depth: u32, is_long: bool) -> WorkloadConfig {

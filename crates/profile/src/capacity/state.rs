@@ -154,13 +154,13 @@ impl TestState {
         next
     }
 
-    /// The greatest depth with at most `share` of the highest rate, and its share; depth 1 if there is none.
-    pub(crate) fn depth_at(&self, share: f64) -> Option<(u32, f64)> {
-        let best = self.depths.iter().map(|one| one.iops).fold(0.0, f64::max);
+    /// The greatest depth up to which no rate exceeds `most`; depth 1 if there is none.
+    pub(crate) fn depth_below(&self, most: f64) -> Option<u32> {
         let first = self.depths.first()?;
-        let below = self.depths.iter().rfind(|one| one.iops <= best * share);
-        let one = below.unwrap_or(first);
-        Some((one.depth, one.iops / best))
+        // The search ends the burst of a cache. A depth that was searched after the burst has a low
+        // rate and is saturated all the same, so a depth beyond a higher rate does not count.
+        let below = self.depths.iter().take_while(|one| one.iops <= most).last();
+        Some(below.unwrap_or(first).depth)
     }
 
     fn rates(&self) -> Vec<f64> {
@@ -263,12 +263,25 @@ mod tests {
             depth = state.next_depth(now, 1000.0 * f64::from(now.min(16)));
         }
         assert_eq!((state.depth, state.depths.len()), (16, 7));
-        assert_eq!(state.depth_at(0.8), Some((8, 0.5)));
+        assert_eq!(state.depth_below(0.8 * 16e3), Some(8));
         let mut flat = self::state();
         assert_eq!(flat.next_depth(1, 10.0), Some(2));
         assert_eq!(flat.next_depth(2, 10.0), Some(4));
         assert_eq!(flat.next_depth(4, 10.0), None);
-        assert_eq!((flat.depth, flat.depth_at(0.8)), (1, Some((1, 1.0))));
+        assert_eq!((flat.depth, flat.depth_below(8.0)), (1, Some(1)));
+    }
+
+    /// The burst ends between depth 32 and depth 64, and 78 requests per second are sustained: depths 64 and 128 have less
+    /// than 80 % of the burst, but they are saturated. Depth 4 is the greatest with at most 62.4.
+    #[test]
+    fn a_depth_after_the_burst_is_no_moderate_load() {
+        let mut state = state();
+        for (depth, iops) in [15.0, 30.0, 60.0, 115.0, 140.0, 144.0, 78.0, 78.0].iter().enumerate()
+        {
+            state.next_depth(1 << depth, *iops);
+        }
+        assert_eq!(state.depth_below(0.8 * 78.0), Some(4));
+        assert_eq!(state.depth_below(10.0), Some(1));
     }
 
     /// A cache that empties between rounds: the long stretch of 10 bins at 20 000 and 30 at 1500 decides.

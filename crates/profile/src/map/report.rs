@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use ssdyno_block::counted;
 use ssdyno_block::units::Bytes;
-use ssdyno_figures::{bytes_per_second, nanoseconds, rate, seconds, significant};
+use ssdyno_figures::{
+    Warning, WarningKind, bytes_per_second, nanoseconds, rate, seconds, significant,
+};
 use ssdyno_report::{Axis, Page, Plot, html_table};
 
-use super::mesh::{Node, Value, interpolate};
+use super::mesh::{FRAME, Node, Value, interpolate};
 use super::result::{MapHeldOut, MapPoint, MapResult};
-use super::run::{MapRun, rates};
+use super::run::{FILLING_SHARE_MAX, LEAD, MapRun, rates};
 use crate::credits::credits_text;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
@@ -17,6 +20,10 @@ use crate::stopped::StoppedBecause;
 /// Cells of the table along each side, and of the picture.
 const TABLE: usize = 8;
 const PICTURE: usize = 40;
+/// A point that writes less than so many times what the write buffers hold does not show what the device sustains.
+const BUFFERS_LEAST: f64 = 2.0;
+/// A real cache may take the writes of a point that is shorter, in seconds.
+const SECONDS_SHORT: f64 = 3.0;
 /// Latencies between isolines: a factor of two.
 const ISOLINE: f64 = 2.0;
 /// More isolines cannot be told apart.
@@ -42,6 +49,8 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
     result.notes.extend(
         credits.map(|one| credits_text(one, "the volume does not sustain the highest rates")),
     );
+    result.warnings.extend(buffered(run));
+    result.notes.extend(real_cache(run));
     if run.loads.is_real && run.loads.filled < run.load.span {
         result.notes.push(format!(
             "{} of the span of {} bytes were written sequentially before the reads: reads of parts \
@@ -50,10 +59,13 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
         ));
     }
     if !run.mesh.has_frame() {
-        result.notes.push(
-            "the time was too short for the coarse grid of the map: part of the map is empty; allow more `time`"
-                .to_owned(),
-        );
+        let why = match stopped_because {
+            StoppedBecause::TimeLimit => {
+                "the time was too short for the coarse grid of the map: part of the map is empty; allow more `time`"
+            }
+            _ => "the coarse grid of the map is not complete: part of the map is empty",
+        };
+        result.notes.push(why.to_owned());
     }
     ProfileResult {
         depth: map.read_depths.iter().map(|one| one.depth).max().unwrap_or(1),
@@ -61,6 +73,61 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
         map: Some(map),
         ..result
     }
+}
+
+/// The points with writes that were not overloaded, with the bytes that the load of each wrote.
+fn written<'a>(run: &'a MapRun<'_>) -> Vec<(&'a MapPoint, f64)> {
+    let points = run.points.iter().map(|(_, point)| point);
+    let open = points.filter(|point| !point.overloaded && point.write_bytes_per_second > 0.0);
+    let bytes = |point: &MapPoint| {
+        let seconds = point.reads as f64 / point.read_iops_reached.unwrap_or(f64::NAN);
+        seconds * (1.0 + LEAD) * point.write_bytes_per_second
+    };
+    open.map(|point| (point, bytes(point))).collect()
+}
+
+/// The warning that the write buffers of a simulated device took the writes of points: the device may not sustain them.
+fn buffered(run: &MapRun<'_>) -> Option<Warning> {
+    let buffer = run.buffer_bytes as f64;
+    // The axis ends at what a long write sustains. Rates below the coarse grid are of no concern.
+    let least = run.most[1] * run.load.write_bytes as f64 / f64::from(FRAME);
+    let all = written(run).into_iter();
+    let all = all.filter(|(point, _)| point.write_bytes_per_second > 0.999 * least);
+    let (short, long): (Vec<_>, Vec<_>) =
+        all.partition(|(_, bytes)| *bytes < BUFFERS_LEAST * buffer);
+    // A point is sustained if a longer one with no less of either rate was.
+    let is_known = |point: &MapPoint| {
+        long.iter().any(|(other, _)| {
+            other.read_iops >= point.read_iops
+                && other.write_bytes_per_second >= point.write_bytes_per_second
+        })
+    };
+    let count = short.iter().filter(|(point, _)| !is_known(point)).count();
+    if count == 0 {
+        return None;
+    }
+    let time = (BUFFERS_LEAST * buffer / least / FILLING_SHARE_MAX).ceil();
+    let message = format!(
+        "{} of the map wrote less than {BUFFERS_LEAST} times what the write buffer holds ({}): the buffer took the writes, and \
+         the device may not sustain these rates",
+        counted(count as u64, "point", "points"),
+        Bytes(run.buffer_bytes)
+    );
+    let help = format!("profile with `time={time}s` or more");
+    Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
+}
+
+/// The note that short points cannot show the overload of a real device, whose cache is not known.
+fn real_cache(run: &MapRun<'_>) -> Option<String> {
+    let lasted = |(point, bytes): (&MapPoint, f64)| bytes / point.write_bytes_per_second;
+    let shortest = written(run).into_iter().map(lasted).fold(f64::INFINITY, f64::min);
+    (run.loads.is_real && shortest < SECONDS_SHORT).then(|| {
+        format!(
+            "points with writes lasted for {} or more: if a write cache holds more than the writes of a point, the device may \
+             not sustain its rates",
+            seconds(shortest)
+        )
+    })
 }
 
 /// The triangles, with those corners that were not measured.
@@ -176,15 +243,27 @@ fn facts(result: &ProfileResult, map: &MapResult) -> [String; 4] {
     ]
 }
 
+/// The ends of the axes, as far as they were measured.
+fn highest(map: &MapResult) -> Option<String> {
+    let reads =
+        format!("{} random reads of {} per second", rate(map.read_iops_max), Bytes(map.read_bytes));
+    let writes = format!(
+        "sequential writes of {} at {}",
+        Bytes(map.write_bytes),
+        bytes_per_second(map.write_bytes_per_second_max)
+    );
+    let both = [(!map.read_depths.is_empty(), reads), (!map.write_depths.is_empty(), writes)];
+    let known: Vec<String> =
+        both.into_iter().filter_map(|(known, text)| known.then_some(text)).collect();
+    // Without points the search for the highest rates may have ended early.
+    let so_far = if map.points.is_empty() { " so far" } else { "" };
+    let text = format!("highest rates alone{so_far}: {}", known.join(", "));
+    (!known.is_empty()).then_some(text)
+}
+
 /// The lines that accompany the figures.
 fn lines(map: &MapResult) -> Vec<String> {
-    let mut lines = vec![format!(
-        "highest rates alone: {} random reads of {} per second, sequential writes of {} at {}",
-        rate(map.read_iops_max),
-        Bytes(map.read_bytes),
-        Bytes(map.write_bytes),
-        bytes_per_second(map.write_bytes_per_second_max),
-    )];
+    let mut lines = Vec::from_iter(highest(map));
     if let Some(held_out) = &map.held_out {
         let percent = |share: f64| significant(share * 100.0, 2);
         lines.push(format!(
@@ -245,9 +324,9 @@ fn point_rows(map: &MapResult) -> Vec<Vec<String>> {
 /// A map on the terminal.
 pub(crate) fn map_text(result: &ProfileResult, map: &MapResult) -> String {
     let mut text = format!("{}  {}\n\n", result.target, facts(result, map).join("; "));
-    text.push_str("95th percentile of read latency by arrival rates (over: the queue grows)\n");
-    let (header, rows) = table(map);
     if !map.points.is_empty() {
+        text.push_str("95th percentile of read latency by arrival rates (over: the queue grows)\n");
+        let (header, rows) = table(map);
         crate::columns::aligned(&mut text, &header, &rows);
     }
     for line in lines(map).iter().chain(result.notes.iter()) {

@@ -1,5 +1,6 @@
 //! Carries a map out.
 
+use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
 use ssdyno_figures::RunResult;
@@ -7,7 +8,7 @@ use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
 use super::load::{MapLoad, READ_BYTES, Reached, WRITE_BYTES};
-use super::mesh::{Mesh, Node, Value, WHOLE, interpolate};
+use super::mesh::{FRAME, Mesh, Node, Value, WHOLE, interpolate};
 use super::report::result_of;
 use super::result::MapPoint;
 use crate::capacity::{DEPTH_MAX, DepthRate, LoadSlice, NextDepth};
@@ -25,7 +26,12 @@ const READS_LEAST: f64 = 0.02;
 const READS_MIN: f64 = 4000.0;
 /// Units of time of a point at least and at most, and before it counts, as a share of its length.
 const POINT: (f64, f64) = (0.5, 8.0);
-const LEAD: f64 = 0.25;
+pub(crate) const LEAD: f64 = 0.25;
+/// A point writes so many times what the write buffers of the device hold, where the time allows. A rate that exceeds the
+/// sustained rate by a quarter or more then fills the buffers.
+const BUFFERS: f64 = 4.0;
+/// Share of the time of a map that a point may take for that.
+pub(crate) const FILLING_SHARE_MAX: f64 = 0.02;
 /// A point whose latency is not known to a factor of two, with as many reads or more, is measured again, so many times as
 /// long. Near saturation neighbouring requests wait for the same queue, and 4000 of them say little. If that is not
 /// enough, the queue did not settle: such a latency depends on the length of the load, as that of an overloaded point
@@ -52,6 +58,8 @@ const POINTS_USUAL: u64 = 80;
 pub(crate) struct MapRun<'a> {
     pub(crate) loads: Loads<'a>,
     pub(crate) load: MapLoad,
+    /// Bytes of the write buffers of the device; 0 where none are known.
+    pub(crate) buffer_bytes: u64,
     /// Requests per second at saturation, reads and writes.
     pub(crate) most: [f64; 2],
     pub(crate) depths: [Vec<DepthRate>; 2],
@@ -81,7 +89,9 @@ pub(crate) fn execute(
             format!("use {} or more", Bytes(4 * load.write_bytes)),
         ));
     }
+    let buffer_bytes = target.write_buffer_bytes();
     let mut run = MapRun {
+        buffer_bytes,
         loads: Loads::new(plan, target, observer, (span, notes)),
         load,
         most: [0.0; 2],
@@ -208,13 +218,27 @@ impl MapRun<'_> {
         Ok(Some(value))
     }
 
+    /// Seconds in which writes at this rate fill the buffers of the device several times, as far as the time of the map allows;
+    /// rates below the coarse grid get no more time than its lowest rate.
+    fn filling(&self, writes: f64) -> f64 {
+        // All loads begin with an empty buffer. It takes the writes of a short point at any rate, and
+        // a rate that the device does not sustain would not seem overloaded.
+        if writes <= 0.0 || self.buffer_bytes == 0 {
+            return 0.0;
+        }
+        let rate = writes.max(self.most[1] / f64::from(FRAME)) * self.load.write_bytes as f64;
+        let time = self.loads.plan.time.map_or(f64::INFINITY, Time::as_s_f64);
+        (BUFFERS * self.buffer_bytes as f64 / rate).min(FILLING_SHARE_MAX * time)
+    }
+
     /// A load of `times` the usual length.
     fn load_once(&mut self, node: Node, times: f64) -> Timed<(MapPoint, Value)> {
         let (reads, writes) = rates(self.most, node);
         let unit = self.unit();
         // A percentile needs a number of reads and not a time. The bounds keep a slow point
         // from using up the time, and make a fast point long enough to show a queue that grows.
-        let length = times * (READS_MIN / reads).clamp(POINT.0 * unit, POINT.1 * unit);
+        let usual = (READS_MIN / reads).clamp(POINT.0 * unit, POINT.1 * unit);
+        let length = times * usual.max(self.filling(writes));
         let lead = LEAD * length;
         let config = self.load.open(reads, writes, lead, self.loads.seed());
         let bytes = self.load.write_bytes as f64;

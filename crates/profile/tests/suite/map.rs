@@ -149,6 +149,30 @@ fn the_map_of_a_queue_is_that_of_the_closed_form() {
     assert!(places == 3 * 153 && far.len() * 20 <= places, "{} of {places}: {far:?}", far.len());
 }
 
+/// A cache of 16 MiB before one server that writes 131 MB/s: within 5 s a point may last for 0.1 s and write 16 MB at most, and
+/// the cache takes all writes. The warning names the time in which the lowest rate of the coarse grid writes twice the cache
+/// (8 x 16 MiB / 131 MB/s = 1.02 s, which is 2 % of 51 to 52 s), and a map of this time has no warning.
+#[test]
+fn points_that_a_write_buffer_took_are_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cache.toml");
+    let device = "[array]\nstripe = \"128KiB\"\n[array.controller]\nlatency = \"50us\"\ncores = 1\n\
+                  cache = \"16MiB\"\nwrite_back = true\n[[array.members]]\n[array.members.delay]\n\
+                  capacity = \"1GiB\"\nread = \"100us\"\nwrite = \"1ms\"\nservers = 1\n";
+    std::fs::write(&path, device).unwrap();
+    let of = |time| execute(&plan(path.to_str().unwrap(), time), u64::MAX).0;
+    let short = of(Time::from_s(5));
+    assert_eq!(short.warnings.len(), 1, "{:?}", short.warnings);
+    let help = short.warnings[0].help.clone().unwrap();
+    let seconds = help.strip_prefix("profile with `time=").and_then(|rest| rest.split_once("s`"));
+    let seconds: u64 = seconds.unwrap().0.parse().unwrap();
+    assert!((50..=54).contains(&seconds), "{help}");
+    let text = ssdyno_profile::text(&short);
+    assert!(text.starts_with("warning: ") && text.contains("(16MiB)"), "{text}");
+    let long = of(Time::from_s(seconds));
+    assert!(long.warnings.is_empty(), "{:?}", long.warnings);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_map() {
     let (_dir, name) = volume();
@@ -169,9 +193,18 @@ fn time_and_an_interrupt_keep_the_points() {
     let (result, map, failed) = execute(&plan(&name, Time::from_s(120)), 30);
     assert!(failed && map.measured() > 0 && !map.triangles.is_empty());
     assert_eq!(result.stopped_because, StoppedBecause::Interrupted);
-    // Before the first point there is nothing to draw.
-    let (_, map, _) = execute(&plan(&name, Time::from_s(120)), 0);
+    // Before the first point there is nothing to draw. The time did not end the map, and rates that were not
+    // measured are not 0.
+    let (result, map, _) = execute(&plan(&name, Time::from_s(120)), 0);
     assert!(map.points.is_empty());
+    let text = ssdyno_profile::text(&result);
+    assert!(text.contains("the coarse grid of the map is not complete"), "{text}");
+    assert!(!text.contains("highest rates") && !text.contains("too short"), "{text}");
+    // Two loads are part of the search for the highest rate of writes.
+    let (result, ..) = execute(&plan(&name, Time::from_s(120)), 2);
+    let text = ssdyno_profile::text(&result);
+    assert!(text.contains("highest rates alone so far: sequential writes of 128KiB at "), "{text}");
+    assert!(!text.contains("random reads"), "{text}");
 }
 
 #[test]

@@ -121,6 +121,9 @@ fn the_time_limit_and_an_interrupt_keep_what_was_measured() {
     assert!(result.seconds_spent <= 0.1002, "{}", result.seconds_spent);
     assert!(result.measurements.iter().any(|one| !one.whole));
     assert!(result.notes.iter().any(|note| note.contains("`time`")), "{:?}", result.notes);
+    // The headline does not contradict this note.
+    let text = ssdyno_profile::text(&result);
+    assert!(text.contains("; every test was run\n"), "{text}");
     // What was cut has the same access time.
     assert!(result.read_ratio.iter().all(|ratio| (ratio.estimate - 1.0).abs() < 0.01));
     // A complete profile does not share: it ends where the time does.

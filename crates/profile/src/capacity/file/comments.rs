@@ -39,7 +39,7 @@ pub(super) fn comments(
     ];
     for figure in file.needs() {
         if let Some(one) = capacity.figure(*figure) {
-            lines.extend(figure_lines(one));
+            lines.extend(figure_lines(one, capacity.small_bytes));
         }
     }
     if !capacity.checks.is_empty() {
@@ -60,7 +60,7 @@ pub(super) fn comments(
     text
 }
 
-fn figure_lines(one: &CapacityFigure) -> Vec<String> {
+fn figure_lines(one: &CapacityFigure, small_bytes: u64) -> Vec<String> {
     let interval = one.low.zip(one.high).map_or("none".to_owned(), |(low, high)| {
         format!("{} to {}", shown(one.figure, low), shown(one.figure, high))
     });
@@ -72,7 +72,7 @@ fn figure_lines(one: &CapacityFigure) -> Vec<String> {
         one.rounds,
     )];
     let is_write = one.figure.op() == crate::measure::ProfileOp::Write;
-    match burst(one) {
+    match burst(one, small_bytes) {
         Some(burst) => lines.push(format!("            {burst}")),
         None if is_write => lines.push(format!(
             "            no burst within {} of continuous load",

@@ -68,8 +68,9 @@ pub(super) fn qos(capacity: &CapacityResult) -> Result<String, String> {
     let (least, most) = VRATE;
     let min = MIN_PERCENT.min(worst).max(least);
     let max = worst.clamp(100.0, most);
-    // The geometric mean lies half way on a scale of ratios. A target of 0 would switch the
-    // control by latency off, so the least target is 1 us.
+    // The geometric mean lies half way on a scale of ratios. The kernel takes latencies above the
+    // target for saturation, so a target below the latency of a moderate load would slow that load
+    // down. A target of 0 would switch the control by latency off, so the least target is 1 us.
     let latency = |moderate: f64, saturated: Option<f64>| {
         let between = (moderate * saturated.unwrap_or(moderate)).sqrt();
         between.max(moderate).ceil().clamp(1.0, f64::from(u32::MAX)) as u64
@@ -84,8 +85,9 @@ pub(super) fn qos(capacity: &CapacityResult) -> Result<String, String> {
 /// The rule that [`qos`] follows, as comments.
 pub(super) const RULE: &str = "\
 # A proposal. rlat and wlat (us) are the geometric mean of the 99th percentiles of the small mix at a moderate load (up to 80 %
-# of its highest rate) and at saturation: the kernel slows down when latencies exceed them. max is 100 %, or more if the model predicts too little for every
-# mixed load. min is 75 %, or less if a mixed load gets less than that share of its prediction.
+# of its sustained rate) and at saturation, or the former if it is higher: the kernel slows down when latencies exceed them.
+# max is 100 %, or more if the model predicts too little for every mixed load. min is 75 %, or less if a mixed load gets less
+# than that share of its prediction.
 ";
 
 /// The proposal for `io.cost.qos`.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::capacity::{CapacityFigure, CheckedLoad, DiskFacts, Figure, MediaKind, ModerateLatency};
+use crate::capacity::{
+    CapacityFigure, CheckedLoad, DiskFacts, Figure, MediaKind, ModerateLatency, RateBurst,
+};
 use crate::findings::Verdict;
 use crate::method::MethodName;
 use crate::result::{ByTest, ProfileSummary};
@@ -174,6 +176,22 @@ fn comments_say_where_figures_come_from() {
         model.contains("# Replace MAJ:MIN") && model.contains("\nMAJ:MIN ctrl=user"),
         "{model}"
     );
+}
+
+/// 90 000 requests of 4 KiB per second write 369 MB in a second. A burst with these bytes lasts for one second by itself;
+/// with other tests between its rounds it lasts longer, and the comment says so.
+#[test]
+fn a_burst_over_rounds_contains_other_tests() {
+    let with = |seconds: f64| {
+        let burst = RateBurst { rate: 90e3, sustained: 60e3, seconds, bytes: 90e3 * 4096.0 };
+        let mut result = result();
+        result.capacity.as_mut().unwrap().figures[5].burst = Some(burst);
+        text(SchedulerFile::IoCostModel, &result)
+    };
+    let alone = with(1.0);
+    assert!(alone.contains("burst 90.00 kIOPS for 1.000 s (368.6 MB), then 60.00"), "{alone}");
+    let between = with(24.36);
+    assert!(between.contains("for 24.36 s with other tests (368.6 MB), then"), "{between}");
 }
 
 #[test]
