@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ssdyno_figures::Keep;
-use ssdyno_report::RunDirectory;
-use ssdyno_session::{Failure, ResultFolder};
+use ssdyno_report::{ResultError, RunDirectory};
+use ssdyno_session::{Failure, ResultFolder, unwritable};
 
 /// Heading of the options about what is kept.
 pub(crate) const HEADING: &str = "Results";
@@ -43,6 +43,18 @@ fn name(text: &str) -> Result<String, String> {
                 .to_owned(),
         ),
     }
+}
+
+/// The place of results that were `written`. If they could not be, `failure` says why: a lost result is worse than all
+/// else.
+pub(crate) fn place(
+    written: Option<Result<String, ResultError>>,
+    failure: &mut Option<Failure>,
+) -> Option<String> {
+    written.transpose().unwrap_or_else(|error| {
+        *failure = Some(unwritable(&error));
+        None
+    })
 }
 
 impl ResultsArgs {

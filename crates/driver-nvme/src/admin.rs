@@ -7,7 +7,7 @@ use ssdyno_pci::{DmaPiece, DmaPool, PciFunction};
 use ssdyno_spec::nvme::{NvmeStatus, PAGE_BYTES};
 use zerocopy::little_endian::{U16, U64};
 
-use crate::ring::{CompletionRing, SubmissionRing};
+use crate::ring::{CompletionRing, SubmissionRing, both_rings};
 use crate::{AdminCommand, AdminError, NvmeError};
 
 /// Entries of the admin queue: at most 4096 (base 2.0c, clause 3.1.3.8), more than a driver uses.
@@ -92,16 +92,7 @@ impl AdminQueue {
         let mut pages = pages.map_err(|_| NvmeError::NoMemory)?;
         // The driver's own commands come one at a time, and go on without more memory.
         pages.reserve(f, 1)?;
-        let rings = SubmissionRing::new(f, 0, ADMIN_ENTRIES, stride).and_then(|submission| {
-            match CompletionRing::new(f, 0, ADMIN_ENTRIES, stride) {
-                Ok(completion) => Ok((submission, completion)),
-                Err(error) => {
-                    submission.free(f);
-                    Err(error)
-                }
-            }
-        });
-        let (submission, completion) = match rings {
+        let (submission, completion) = match both_rings(f, 0, ADMIN_ENTRIES, stride) {
             Ok(rings) => rings,
             Err(error) => {
                 pages.release(f);

@@ -14,7 +14,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use self::slot::{EMPTY, Slot, SlotState};
 use crate::line::Line;
 use crate::prp::{self, Lists};
-use crate::ring::{CompletionRing, Found, SubmissionRing};
+use crate::ring::{CompletionRing, Found, SubmissionRing, both_rings};
 use crate::split::{self, Parts};
 use crate::{HeadDoorbell, IoCommand, IoCompletion, IoError, IoOperation, IoResult, Namespace};
 use crate::{NvmeCounters, NvmeError};
@@ -92,18 +92,8 @@ impl IoQueue {
         let tag_bits = u32::BITS - commands.leading_zeros();
         let lines = [Line::new(commands)?, Line::new(commands)?, Line::new(commands)?];
         let mut lists = Lists::new(commands, new.transfer_bytes, new.list_bytes_min)?;
-        let rings = lists.reserve(f, new.lists).and_then(|()| {
-            let submission = SubmissionRing::new(f, new.id, new.entries, new.stride)?;
-            match CompletionRing::new(f, new.id, new.entries, new.stride) {
-                Ok(completion) => Ok((submission, completion)),
-                Err(error) => {
-                    // Memory for DMA is not freed by dropping: the function that gave it has to
-                    // be called. Every way out gives back what it has.
-                    submission.free(f);
-                    Err(error)
-                }
-            }
-        });
+        let reserved = lists.reserve(f, new.lists);
+        let rings = reserved.and_then(|()| both_rings(f, new.id, new.entries, new.stride));
         let (submission, completion) = match rings {
             Ok(rings) => rings,
             Err(error) => {
@@ -142,12 +132,8 @@ impl IoQueue {
         self.completion.free(f);
     }
 
-    pub(crate) fn submission_address(&self) -> u64 {
-        self.submission.address()
-    }
-
-    pub(crate) fn completion_address(&self) -> u64 {
-        self.completion.address()
+    pub(crate) fn addresses(&self) -> (u64, u64) {
+        (self.submission.address(), self.completion.address())
     }
 
     /// Memory for DMA that it has now, in bytes.

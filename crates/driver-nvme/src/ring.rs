@@ -98,6 +98,25 @@ impl SubmissionRing {
     }
 }
 
+/// Both rings of queue `queue`, or without memory for both of them none.
+pub(crate) fn both_rings<F: PciFunction>(
+    f: &mut F,
+    queue: u16,
+    entries: u32,
+    stride: u8,
+) -> Result<(SubmissionRing, CompletionRing), FunctionError> {
+    let submission = SubmissionRing::new(f, queue, entries, stride)?;
+    match CompletionRing::new(f, queue, entries, stride) {
+        Ok(completion) => Ok((submission, completion)),
+        Err(error) => {
+            // Memory for DMA is not freed by dropping: the function that gave it has to be
+            // called. Every way out gives back what it has.
+            submission.free(f);
+            Err(error)
+        }
+    }
+}
+
 /// The content of a completion without its first two dwords.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {

@@ -73,15 +73,8 @@ impl Controller {
 
     /// The first deadline of an admin command while they can complete, and its opcode.
     pub(crate) fn admin_deadline(&self) -> Option<(MonotonicTime, u8)> {
-        let answered = matches!(
-            self.phase,
-            Phase::Configuring
-                | Phase::Ready
-                | Phase::Draining
-                | Phase::Deleting
-                | Phase::Sleeping
-                | Phase::Waking
-        );
+        let shuts_down = matches!(self.phase, Phase::ShuttingDown { .. });
+        let answered = !self.phase.is_disabled() && !shuts_down;
         self.admin.as_ref().filter(|_| answered).and_then(AdminQueue::deadline)
     }
 

@@ -6,6 +6,7 @@ use ssdyno_block::Time;
 use ssdyno_engine::events::{Activity, FlashCause, PartKind};
 
 use crate::powers::FLASH_ACTIVITIES;
+use crate::series::Series;
 
 ssdyno_block::named! {
     /// The components that energy is reported for (S3-1), and the parts of devices that have others.
@@ -112,6 +113,26 @@ pub struct PowerSeries {
 }
 
 impl PowerSeries {
+    /// The buckets of `series` between `start` and `end`; `point` is the power in a row of this length.
+    pub(crate) fn of(
+        series: &Series,
+        (start, end): (Time, Time),
+        point: impl Fn(&[u64], Time) -> PowerPoint,
+    ) -> PowerSeries {
+        let bucket_length = Time::from_ps(series.length());
+        let mut left = end.saturating_sub(start);
+        let mut points = Vec::new();
+        for row in series.rows() {
+            if left == Time::ZERO {
+                break;
+            }
+            let length = left.min(bucket_length);
+            points.push(point(row, length));
+            left -= length;
+        }
+        PowerSeries { start, bucket_length, points }
+    }
+
     /// The area under the curve, in joules.
     pub fn joules(&self) -> f64 {
         self.points.iter().map(|point| point.total_watts() * point.length.as_s_f64()).sum()

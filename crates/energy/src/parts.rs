@@ -259,19 +259,10 @@ impl PartsMeter {
                 self.cells_of(part).map(move |(_, watts, _)| watts - idle)
             })
             .collect();
-        let bucket = Time::from_ps(self.series.length());
-        let mut left = end.saturating_sub(self.start);
-        let mut points = Vec::new();
-        for row in self.series.rows() {
-            if left == Time::ZERO {
-                break;
-            }
-            let length = left.min(bucket);
+        PowerSeries::of(&self.series, (self.start, end), |row, length| {
             let joules: f64 = row.iter().zip(&more).map(|(ps, w)| *ps as f64 * 1e-12 * w).sum();
             let watts = of_parts(idle_watts + joules / length.as_s_f64());
-            points.push(PowerPoint { length, watts });
-            left -= length;
-        }
-        PowerSeries { start: self.start, bucket_length: bucket, points }
+            PowerPoint { length, watts }
+        })
     }
 }

@@ -9,20 +9,22 @@ use serde_json::Value;
 use crate::interval::Interval;
 use crate::warning::Warning;
 
-/// Verdict on a figure of the second result, relative to the first result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The second result is significantly better.
-    Better,
-    /// The second result is significantly worse.
-    Worse,
-    /// No significant difference: the interval of the ratio contains 1, or a run has no interval.
-    CannotTell,
-    /// All figures of the two runs are equal, to the last digit.
-    Identical,
-    /// The runs differ too much to say which run is better; `not_comparable` has the reasons.
-    NotComparable,
+ssdyno_block::named! {
+    /// Verdict on a figure of the second result, relative to the first result.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Verdict: word {
+        /// The second result is significantly better.
+        Better = "better",
+        /// The second result is significantly worse.
+        Worse = "worse",
+        /// No significant difference: the interval of the ratio contains 1, or a run has no interval.
+        CannotTell = "cannot_tell",
+        /// All figures of the two runs are equal, to the last digit.
+        Identical = "identical",
+        /// The runs differ too much to say which run is better; `not_comparable` has the reasons.
+        NotComparable = "not_comparable",
+    }
 }
 
 /// A key of a spec, or of the provenance, whose values differ.

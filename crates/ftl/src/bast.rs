@@ -71,25 +71,19 @@ impl Bast {
     ) -> Result<(), ReadOnly> {
         let Log { block: log, of, in_order, .. } = self.logs[index];
         let place = Place { plane, block: of };
-        let data = store.data(place);
         // Each page of the log lies at its own offset. The log can become the data block after
         // the pages behind its end are copied to it: a switch or partial merge saves the copies
         // of the others.
         if in_order {
             store.gather(place, store.written(log)..store.pages_per_block(), log, out);
-            store.set_data(place, log);
+            store.replace_data(place, log, out);
         } else {
             let fresh = store.open(plane)?;
             store.gather(place, 0..store.pages_per_block(), fresh, out);
-            store.set_data(place, fresh);
             store.erase(log, out);
+            store.replace_data(place, fresh, out);
         }
-        // The old data block is erased last. All its valid pages have been copied by then, and
-        // `erase` requires that nothing in the block is valid.
         self.remove(index);
-        if data != NONE {
-            store.erase(data, out);
-        }
         Ok(())
     }
 
@@ -133,10 +127,7 @@ impl Bast {
         out: &mut Vec<FlashOp>,
     ) -> Result<usize, ReadOnly> {
         loop {
-            // Bad blocks are paid for with log blocks; one free block is for full merges.
-            let good = store.good_count(place.plane);
-            let most = good.saturating_sub(self.shares.logical_blocks + Bast::EXTRA);
-            let most = most.min(self.shares.log_blocks) as usize;
+            let most = store.log_blocks_most(place.plane) as usize;
             if most == 0 {
                 return Err(ReadOnly);
             }
@@ -157,8 +148,6 @@ impl Bast {
 }
 
 impl Policy for Bast {
-    const EXTRA: u32 = 1;
-
     fn logs(config: &FtlConfig) -> Option<&LogBlockConfig> {
         Some(&config.bast)
     }

@@ -46,18 +46,16 @@ impl BlockMap {
 
     /// Lets the replacement take over once nothing in the data block is valid.
     fn replace_if_dead(&mut self, store: &mut Store, place: Place, out: &mut Vec<FlashOp>) {
-        let data = store.data(place);
         let replacement = self.replacement[place.block as usize];
         if replacement == NONE {
             return store.drop_dead_data(place, out);
         }
         // The replacement takes over without a copy. This happens when sequential writes have
         // overwritten or trims have given up every page of the data block.
-        if store.blocks.valid(data) == 0 {
-            store.set_data(place, replacement);
+        if store.blocks.valid(store.data(place)) == 0 {
+            store.replace_data(place, replacement, out);
             self.replacement[place.block as usize] = NONE;
             self.live -= 1;
-            store.erase(data, out);
         }
     }
 
@@ -103,8 +101,6 @@ impl BlockMap {
 }
 
 impl Policy for BlockMap {
-    const EXTRA: u32 = 1;
-
     fn new(shares: Shares) -> BlockMap {
         let replacement = vec![NONE; shares.logical_blocks as usize];
         let opened = vec![0; shares.logical_blocks as usize];

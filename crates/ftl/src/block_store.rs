@@ -12,6 +12,9 @@ use crate::placement::Chooser;
 use crate::reverse::Reverse;
 use crate::{Blocks, Cleaning, FtlConfig, HotCold, Placement, ReadOnly, WearLevelling};
 
+/// Blocks of a plane beside data, log and bad ones, without which a merge cannot begin.
+const EXTRA: u32 = 1;
+
 /// A logical block: its plane, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
@@ -57,7 +60,6 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn new(
         facts: &FtlFacts<'_>,
-        extra: u32,
         logs: Option<&LogBlockConfig>,
     ) -> Result<Store, ConfigError> {
         let config = facts.config;
@@ -70,7 +72,7 @@ impl Store {
         let blocks = Blocks::new(geometry.planes(), n, b, searches, facts.endurance());
         let logical_pages = config.logical_pages(&geometry)?;
         let log_blocks = logs.map_or(Ok(0), |logs| log_blocks(&config.name, logs, n))?;
-        let kept = log_blocks + extra + blocks.bad_most();
+        let kept = log_blocks + EXTRA + blocks.bad_most();
         let logical_blocks = |pages: u32| pages.div_ceil(geometry.planes()).div_ceil(b);
         // Every logical block may need a data block of its own. Logs and merges come on top of
         // that, so what they keep is subtracted from the blocks of the plane with the most bad
@@ -165,6 +167,16 @@ impl Store {
         self.data[index] = block;
     }
 
+    /// Makes `block` the data block of `place`. The one before, which must hold nothing valid, is
+    /// erased.
+    pub(crate) fn replace_data(&mut self, place: Place, block: u32, out: &mut Vec<FlashOp>) {
+        let before = self.data(place);
+        self.set_data(place, block);
+        if before != NONE {
+            self.erase(before, out);
+        }
+    }
+
     /// Pages of `block` that are programmed or skipped; what follows can be programmed.
     #[inline]
     pub(crate) fn written(&self, block: u32) -> u32 {
@@ -184,9 +196,10 @@ impl Store {
         Some(self.place(page).0)
     }
 
-    /// Blocks of `plane` that are not bad.
-    pub(crate) fn good_count(&self, plane: u32) -> u32 {
-        self.geometry.blocks_per_plane - self.blocks.bad_count(plane)
+    /// Most log blocks of `plane` now: bad blocks are paid for with log blocks.
+    pub(crate) fn log_blocks_most(&self, plane: u32) -> u32 {
+        let good = self.geometry.blocks_per_plane - self.blocks.bad_count(plane);
+        good.saturating_sub(self.shares.logical_blocks + EXTRA).min(self.shares.log_blocks)
     }
 
     /// Takes a free block of `plane`.

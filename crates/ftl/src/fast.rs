@@ -19,7 +19,6 @@ use std::collections::VecDeque;
 use ssdyno_flash::FlashOp;
 
 use crate::log_blocks::{Place, Policy, Shares, Store};
-use crate::map::NONE;
 use crate::own_keys::LogBlockConfig;
 use crate::{FtlConfig, ReadOnly};
 
@@ -34,7 +33,6 @@ struct Sequential {
 /// The log blocks of a plane.
 #[derive(Clone, Debug)]
 pub(crate) struct Fast {
-    shares: Shares,
     sequential: Option<Sequential>,
     /// Random log blocks, the oldest in front; the last is being filled.
     random: VecDeque<u32>,
@@ -49,15 +47,11 @@ impl Fast {
     fn end_sequential(&mut self, store: &mut Store, plane: u32, out: &mut Vec<FlashOp>) {
         let Some(Sequential { block, of }) = self.sequential.take() else { return };
         let place = Place { plane, block: of };
-        let data = store.data(place);
         // While the log existed nothing was written in place, so the valid pages of the data block
         // lie after the end of the log. Newer pages in random logs stay there.
         let rest = store.written(block)..store.pages_per_block();
-        store.gather_from(place, rest, data, block, out);
-        store.set_data(place, block);
-        if data != NONE {
-            store.erase(data, out);
-        }
+        store.gather_from(place, rest, store.data(place), block, out);
+        store.replace_data(place, block, out);
     }
 
     /// Collects all pages of `place` in a fresh block.
@@ -69,11 +63,7 @@ impl Fast {
     ) -> Result<(), ReadOnly> {
         let fresh = store.open(place.plane)?;
         store.gather(place, 0..store.pages_per_block(), fresh, out);
-        let data = store.data(place);
-        store.set_data(place, fresh);
-        if data != NONE {
-            store.erase(data, out);
-        }
+        store.replace_data(place, fresh, out);
         // The pages of the sequential log are in the fresh block now. The log holds nothing
         // valid and would otherwise block the next sequential write until its merge.
         if let Some(log) = self.sequential.take_if(|log| log.of == place.block) {
@@ -117,11 +107,8 @@ impl Fast {
             return Ok(*log);
         }
         loop {
-            // Bad blocks are paid for with log blocks; one block is for the sequential log, and
-            // one free block for merges.
-            let good = store.good_count(plane);
-            let most = good.saturating_sub(self.shares.logical_blocks + Fast::EXTRA);
-            let most = most.min(self.shares.log_blocks).saturating_sub(1) as usize;
+            // One block is for the sequential log.
+            let most = store.log_blocks_most(plane).saturating_sub(1) as usize;
             if most == 0 {
                 return Err(ReadOnly);
             }
@@ -139,14 +126,12 @@ impl Fast {
 }
 
 impl Policy for Fast {
-    const EXTRA: u32 = 1;
-
     fn logs(config: &FtlConfig) -> Option<&LogBlockConfig> {
         Some(&config.fast)
     }
 
-    fn new(shares: Shares) -> Fast {
-        Fast { shares, sequential: None, random: VecDeque::new() }
+    fn new(_: Shares) -> Fast {
+        Fast { sequential: None, random: VecDeque::new() }
     }
 
     fn write(

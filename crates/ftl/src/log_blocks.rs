@@ -32,8 +32,6 @@ use ssdyno_engine::{Health, PrepareError};
 
 /// The policy of one plane; there is one instance per plane, independent of the others.
 pub(crate) trait Policy: Clone + Debug + Send + Sync {
-    /// Blocks of a plane beside data, log and bad ones, without which a merge cannot begin.
-    const EXTRA: u32;
     /// Its keys, if it uses log blocks.
     fn logs(config: &FtlConfig) -> Option<&LogBlockConfig> {
         let _ = config;
@@ -76,7 +74,7 @@ pub(crate) struct BlockFtl<P> {
 
 impl<P: Policy> BlockFtl<P> {
     pub(crate) fn new(facts: &FtlFacts<'_>) -> Result<BlockFtl<P>, ConfigError> {
-        Ok(BlockFtl::assemble(Store::new(facts, P::EXTRA, P::logs(facts.config))?))
+        Ok(BlockFtl::assemble(Store::new(facts, P::logs(facts.config))?))
     }
 
     fn assemble(store: Store) -> BlockFtl<P> {

@@ -232,6 +232,19 @@ mod tests {
     /// Pages for which two bytes suffice, three, four.
     const ROOMS: [u32; 3] = [0, 1 << 16, 1 << 24];
 
+    /// This number of planes.
+    fn geometry(planes: u32, blocks_per_plane: u32, pages_per_block: u32) -> Geometry {
+        Geometry {
+            channels: planes,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane,
+            pages_per_block: Divisor::new(pages_per_block),
+            page_bytes: 512,
+        }
+    }
+
     proptest! {
         /// Against two plain tables, striped over planes in any order and not striped.
         #[test]
@@ -242,15 +255,7 @@ mod tests {
             turn in 0u32..6,
             writes in prop::collection::vec((0u32..1000, 0u32..1000), 1..200),
         ) {
-            let geometry = Geometry {
-                channels: planes,
-                chips_per_channel: 1,
-                dies_per_chip: 1,
-                planes_per_die: 1,
-                blocks_per_plane: 5,
-                pages_per_block: Divisor::new(7),
-                page_bytes: 512,
-            };
+            let geometry = geometry(planes, 5, 7);
             let pages = planes * 30 - 1;
             let residues: Vec<u32> = (0..planes).map(|plane| (plane + turn) % planes).collect();
             let mut map =
@@ -300,15 +305,7 @@ mod tests {
             places in Just((0u32..28).collect::<Vec<_>>()).prop_shuffle(),
             stale in prop::collection::vec((0u32..28, 0u32..20), 0..10),
         ) {
-            let geometry = Geometry {
-                channels: 3,
-                chips_per_channel: 1,
-                dies_per_chip: 1,
-                planes_per_die: 1,
-                blocks_per_plane: 6,
-                pages_per_block: Divisor::new(7),
-                page_bytes: 512,
-            };
+            let geometry = geometry(3, 6, 7);
             // Four blocks of the six are used; those that are bad lie among them or behind them.
             let good: Vec<u32> = (6..12).filter(|block| bad == 0 || *block != 6 + 2 * bad).collect();
             let one_plane = geometry.of_one_plane(4);
@@ -341,18 +338,9 @@ mod tests {
     /// The least number of bytes in which all pages of a plane can be told apart, and "no data".
     #[test]
     fn entries_are_as_wide_as_they_must_be() {
-        let geometry = |blocks_per_plane| Geometry {
-            channels: 2,
-            chips_per_channel: 1,
-            dies_per_chip: 1,
-            planes_per_die: 1,
-            blocks_per_plane,
-            pages_per_block: Divisor::new(1),
-            page_bytes: 512,
-        };
         let bytes = |map: &Map| tables!(&map.tables, tables => tables.entry_bytes());
         for (pages, width) in [(65_535, 2), (65_536, 3), ((1 << 24) - 1, 3), (1 << 24, 4)] {
-            let mut map = Map::new(2 * pages, &geometry(pages), Some(vec![0, 1]));
+            let mut map = Map::new(2 * pages, &geometry(2, pages, 1), Some(vec![0, 1]));
             assert_eq!(bytes(&map), width, "{pages} pages");
             // The last page of the last plane, and the first.
             map.set(2 * pages - 1, 2 * pages - 1);
@@ -365,7 +353,7 @@ mod tests {
             map.owners(2 * pages - 2, 2, &mut owners);
             assert_eq!(owners.last(), Some(&(2 * pages - 1, 2 * pages - 1)));
             // Without strips the pages of all planes are distinguished.
-            let one = Map::new(2 * pages, &geometry(pages), None);
+            let one = Map::new(2 * pages, &geometry(2, pages, 1), None);
             assert_eq!(bytes(&one), if 2 * pages < 1 << 24 { 3 } else { 4 });
         }
     }
@@ -373,15 +361,7 @@ mod tests {
     /// A plane with other entries than the sample is left alone.
     #[test]
     fn a_narrower_sample_is_not_stamped() {
-        let geometry = Geometry {
-            channels: 1,
-            chips_per_channel: 1,
-            dies_per_chip: 1,
-            planes_per_die: 1,
-            blocks_per_plane: 4,
-            pages_per_block: Divisor::new(4),
-            page_bytes: 512,
-        };
+        let geometry = geometry(1, 4, 4);
         let mut sample = Map::new(8, &geometry, Some(vec![0]));
         (0..8).for_each(|page| sample.set(page, page));
         let mut map = Map::with_room(8, &geometry, Some(vec![0]), ROOMS[1]);

@@ -86,8 +86,8 @@ pub(crate) trait ClaimedPlan: PointPlan {
     /// All claims.
     const CLAIMS: Claims<Self::Check>;
 
-    /// Values that claims may depend on.
-    fn assumptions() -> Result<Assumptions, PaperError>;
+    /// Reads the values that claims may depend on.
+    const ASSUMPTIONS: fn() -> Result<Assumptions, PaperError>;
 
     /// What the runs say of a claim.
     fn verdict(&self, check: Self::Check, measured: &Measured<Self::Case>) -> Verdict;
@@ -150,7 +150,7 @@ pub(crate) trait ClaimedPlan: PointPlan {
         // An interrupted base has no complete answers. To vary values on it would take long and
         // still leave each claim undecided.
         let how = if measured.partial { Vary::None } else { options.vary };
-        let values = &Self::assumptions()?.values;
+        let values = &(Self::ASSUMPTIONS)()?.values;
         let varied = vary(values, &base, how, &mut rerun)?;
         let judged = claims.into_iter().map(|(name, claim)| {
             let answer = base.get(name).copied();

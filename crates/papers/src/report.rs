@@ -29,6 +29,21 @@ pub struct FigureCell {
 }
 
 impl FigureCell {
+    /// `ours` beside `printed`. They need not match: ours depends on assumed values.
+    pub(crate) fn beside(id: String, printed: f64, ours: Option<f64>, note: &str) -> FigureCell {
+        FigureCell {
+            id,
+            printed: Some(printed),
+            printed_text: format!("{printed}"),
+            as_printed_model: None,
+            ours,
+            relative_error: ours.filter(|_| printed != 0.0).map(|ours| ours / printed - 1.0),
+            tolerance: 0.05,
+            expected_to_match: false,
+            note: note.to_owned(),
+        }
+    }
+
     /// True if the cell was run and lies within its tolerance.
     pub fn matches(&self) -> bool {
         self.relative_error.is_some_and(|error| error.abs() <= self.tolerance)

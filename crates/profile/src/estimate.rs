@@ -221,16 +221,7 @@ mod tests {
         let mut all = Measurements::default();
         for (size_bytes, microseconds) in points {
             let seconds = microseconds * 1e-3;
-            let size_bytes = *size_bytes;
-            all.add(Measurement {
-                test: TEST,
-                size_bytes,
-                requests: 1000,
-                seconds,
-                whole: true,
-                lead: 0,
-                burst: None,
-            });
+            all.add(Measurement::whole(TEST, *size_bytes, 1000, seconds));
         }
         all
     }

@@ -146,15 +146,7 @@ mod tests {
         assert_eq!(full.tests_left(&all), 24);
         while let NextTest::Measure { test, size_bytes, .. } = full.next(&all) {
             let seconds = time(test, all.times(test, size_bytes).len());
-            all.add(Measurement {
-                test,
-                size_bytes,
-                requests: 1,
-                seconds,
-                whole: true,
-                lead: 0,
-                burst: None,
-            });
+            all.add(Measurement::whole(test, size_bytes, 1, seconds));
         }
         assert_eq!(full.tests_left(&all), 0);
         (all, full)

@@ -66,13 +66,8 @@ mod tests {
 
     fn slices(spread: f64) -> Vec<Measurement> {
         let one = |test, at: u64, time: f64| Measurement {
-            test,
-            size_bytes: 8192 * (at + 1),
-            requests: 100,
-            seconds: time,
             whole: false,
-            lead: 0,
-            burst: None,
+            ..Measurement::whole(test, 8192 * (at + 1), 100, time)
         };
         let of = |at| {
             [ProfileTest::SequentialWrite, ProfileTest::RandomWrite]

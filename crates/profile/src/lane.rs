@@ -5,14 +5,13 @@ use std::time::Instant;
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_figures::{RunResult, Warning, seconds as duration};
-use ssdyno_session::KeptTarget;
+use ssdyno_session::{KeptTarget, Observer, Stage};
 use ssdyno_workload::WorkloadConfig;
 
 use crate::credits::{credits_of, credits_text};
 use crate::error::ProfileError;
 use crate::loads::watched;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
-use crate::observer::{Observer, Stage};
 use crate::plan::ProfilePlan;
 use crate::recency::{PLACES, Place, Recency};
 use crate::result::{
@@ -102,7 +101,7 @@ pub(crate) struct Lane {
 /// What all lanes share.
 pub(crate) struct Shared<'a> {
     pub(crate) target: &'a mut KeptTarget,
-    pub(crate) observer: &'a mut dyn Observer,
+    pub(crate) observer: &'a mut dyn Observer<ProfileResult>,
     /// The accesses of all depths: they share the span.
     pub(crate) recency: Recency,
     /// Tests begun in this session.

@@ -2,7 +2,8 @@
 //! (paper S2, *Towards fast profiling of storage devices regarding access sequentiality*).
 //!
 //! Key types: [`ProfilePlan`] (which target, sizes and method) [opens](ProfilePlan::open) its target, simulated or
-//! real, [measures](ProfilePlan::execute) it, reports its progress to an [`Observer`], and returns a [`ProfileResult`].
+//! real, [measures](ProfilePlan::execute) it, reports its progress to an [`Observer`](ssdyno_session::Observer), and
+//! returns a [`ProfileResult`].
 //! A [`Strategy`] decides which test is next and estimates the sizes that were not tested: [`Adaptive`] measures slices
 //! where they narrow the ratios most, [`Serra`] is the paper's tool, [`Full`] its complete profile.
 //! [`Method::Capacity`] measures rates at saturation instead ([`CapacityResult`]), of which [`scheduler_file`] makes
@@ -37,7 +38,6 @@ mod measure;
 mod merge;
 mod method;
 mod model;
-mod observer;
 mod page;
 mod plan;
 mod pool;
@@ -70,7 +70,6 @@ pub use map::{MapHeldOut, MapPoint, MapResult};
 pub use measure::{Burst, Measurement, Measurements, ProfileOp, ProfileTest};
 pub use merge::merge;
 pub use method::{Method, MethodName};
-pub use observer::{Observer, Stage};
 pub use page::html;
 pub use plan::{DEFAULT_SPAN, ProfilePlan};
 pub use result::{

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
+use ssdyno_block::units::Bytes;
 use ssdyno_figures::{KeepGoing, RunProgress, RunResult, Warning};
-use ssdyno_session::KeptTarget;
+use ssdyno_session::{KeptTarget, Observer, Stage};
 use ssdyno_workload::WorkloadConfig;
 
 use crate::credits::credits_of;
 use crate::error::ProfileError;
-use crate::observer::{Observer, Stage};
 use crate::plan::ProfilePlan;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
@@ -42,7 +42,7 @@ impl Checkpoint {
 /// Loads `target` while `observer` watches; true with the result where the load did not come to its end.
 pub(crate) fn watched(
     target: &mut KeptTarget,
-    observer: &mut dyn Observer,
+    observer: &mut dyn Observer<ProfileResult>,
     stage: &Stage,
     load: &WorkloadConfig,
     seed: u64,
@@ -85,8 +85,8 @@ pub(crate) fn ended(
 /// loads.
 pub(crate) struct Loads<'a> {
     pub(crate) plan: &'a ProfilePlan,
-    target: &'a mut KeptTarget,
-    pub(crate) observer: &'a mut dyn Observer,
+    pub(crate) target: &'a mut KeptTarget,
+    pub(crate) observer: &'a mut dyn Observer<ProfileResult>,
     pub(crate) is_real: bool,
     pub(crate) span: u64,
     /// Bytes of the span that were written in a row.
@@ -105,7 +105,7 @@ impl Loads<'_> {
     pub(crate) fn new<'a>(
         plan: &'a ProfilePlan,
         target: &'a mut KeptTarget,
-        observer: &'a mut dyn Observer,
+        observer: &'a mut dyn Observer<ProfileResult>,
         (span, notes): (u64, Vec<String>),
     ) -> Loads<'a> {
         Loads {
@@ -122,6 +122,20 @@ impl Loads<'_> {
             credits: None,
             checkpoint: Checkpoint::new(),
         }
+    }
+
+    /// The size of requests of `bytes`: a sector or more.
+    pub(crate) fn request_bytes(&self, bytes: u64) -> u64 {
+        bytes.max(u64::from(self.target.facts().sector_bytes))
+    }
+
+    /// Refuses a span without room for four requests of `large` bytes.
+    pub(crate) fn check_span(&self, large: u64) -> Result<(), ProfileError> {
+        if self.span >= 4 * large {
+            return Ok(());
+        }
+        let what = format!("a span of {} is too small for its loads", Bytes(self.span));
+        Err(ProfileError::plan(what, format!("use {} or more", Bytes(4 * large))))
     }
 
     /// Every load has an order of its own, the same in every profile with this seed.

@@ -129,6 +129,11 @@ pub struct Burst {
 }
 
 impl Measurement {
+    /// A whole test of `requests` in `seconds`, without a burst.
+    pub fn whole(test: ProfileTest, size_bytes: u64, requests: u64, seconds: f64) -> Measurement {
+        Measurement { test, size_bytes, requests, seconds, whole: true, lead: 0, burst: None }
+    }
+
     /// Elapsed time divided by requests: the paper's access time per request. For a slice it is the time of a test of
     /// the whole span: the sustained rate, less the bytes that a write cache absorbs once. A whole test has its burst
     /// in it.
@@ -206,8 +211,7 @@ mod tests {
     use super::*;
 
     fn one(seconds: f64) -> Measurement {
-        let (test, size_bytes) = (ProfileTest::RandomRead, 8192);
-        Measurement { test, size_bytes, requests: 1000, seconds, whole: true, lead: 0, burst: None }
+        Measurement::whole(ProfileTest::RandomRead, 8192, 1000, seconds)
     }
 
     #[test]

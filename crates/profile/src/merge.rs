@@ -378,15 +378,8 @@ mod tests {
         let mut one = ProfileResult::empty(&plan, StoppedBecause::Done);
         one.sizes_bytes = vec![8192];
         // Profiles with the same measurements are copies and cannot be merged.
-        one.measurements = vec![Measurement {
-            test: ProfileTest::RandomRead,
-            size_bytes: 8192,
-            requests: 1,
-            seconds: 2e-6 * factor,
-            whole: true,
-            lead: 0,
-            burst: None,
-        }];
+        let seconds = 2e-6 * factor;
+        one.measurements = vec![Measurement::whole(ProfileTest::RandomRead, 8192, 1, seconds)];
         one.curves = ByTest::from_fn(|test| match test {
             ProfileTest::SequentialRead => vec![point(1e3)],
             ProfileTest::RandomRead => vec![point(2e3)],

@@ -63,10 +63,11 @@ impl Method {
 
 ssdyno_block::named! {
     /// The name of a method.
-    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum MethodName: name {
         /// Measures in short time slices; further slices go to the sizes whose intervals they narrow most.
+        #[default]
         Adaptive = "adaptive",
         /// Measures some sizes, and estimates the others from a fitted line.
         Serra = "serra",

@@ -3,10 +3,9 @@
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
-use ssdyno_figures::Keep;
 use ssdyno_session::{
-    Failure, FileContents, KeptTarget, Prepared, Prompt, RunSpec, is_real, refuse_workload_keys,
-    resolve, settings,
+    Failure, KeptTarget, Prepared, Prompt, RunSpec, is_real, refuse_workload_keys, resolve,
+    settings,
 };
 use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
 
@@ -18,7 +17,7 @@ use crate::map;
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::method::Method;
 use crate::serra::Serra;
-use crate::sizes::{SizeInterval, Sizes};
+use crate::sizes::{SizeInterval, Sizes, default_sizes};
 use crate::solution;
 use crate::strategy::{Slice, Strategy};
 
@@ -62,6 +61,23 @@ pub struct ProfilePlan {
 }
 
 impl ProfilePlan {
+    /// Reads and writes of `target` with the usual sizes, span and depth, without a time limit.
+    pub fn new(target: impl Into<String>, method: Method) -> ProfilePlan {
+        ProfilePlan {
+            target: target.into(),
+            method,
+            ops: vec![ProfileOp::Read, ProfileOp::Write],
+            sizes: default_sizes(),
+            span: None,
+            depth: 1,
+            more_depths: Vec::new(),
+            solution: None,
+            time: None,
+            threshold: None,
+            seed: 1,
+        }
+    }
+
     /// Opens the target of the plan, as [`resolve`](ProfilePlan::resolve) prepares it.
     ///
     /// # Errors
@@ -81,27 +97,14 @@ impl ProfilePlan {
         self.check().map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
         let help = "its tests are fixed; `sizes`, `span` and `depth` set them";
         refuse_workload_keys(&settings(&spec.set)?, "the profile", help)?;
-        // The number of outstanding requests decides how many threads the host has. `capacity`
-        // and `map` search for their depth, so the target is prepared for the greatest one.
+        // `capacity` and `map` search for their depth, so the target is prepared for the greatest
+        // one.
         let depth = match self.method {
             Method::Capacity { .. } | Method::Map { .. } => capacity::DEPTH_MAX,
             _ => self.depths().into_iter().max().unwrap_or(1),
         };
-        let load = [("depth".to_owned(), i64::from(depth).into())];
-        let workload = Some(load.into_iter().collect());
         let writes = self.ops.contains(&ProfileOp::Write);
-        let mut spec = RunSpec {
-            target: Some(self.target.clone()),
-            workload: Some("profile".to_owned()),
-            seed: self.seed,
-            set: spec.set.clone(),
-            keep: Keep::Summary,
-            host: spec.host.clone(),
-            real: spec.real.clone(),
-            write: spec.write.clone(),
-            contents: FileContents { workload, ..spec.contents.clone() },
-            ..RunSpec::default()
-        };
+        let mut spec = spec.of_many_loads(&self.target, "profile", depth, self.seed);
         if is_real(&spec)? {
             if writes && !spec.write.allowed && self.target != NULL {
                 let help = "add `ops=read` to measure reads alone, which writes nothing; or add `write.allowed`: \
@@ -339,25 +342,13 @@ impl ProfilePlan {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::sizes::default_sizes;
 
     const FACTS: TargetFacts = TargetFacts { capacity_bytes: 64 << 20, sector_bytes: 4096 };
 
     /// Reads of all default sizes of `sim:x`.
     pub(crate) fn plan() -> ProfilePlan {
-        ProfilePlan {
-            target: "sim:x".into(),
-            method: Method::Serra { points: 2, repeat: 1 },
-            ops: vec![ProfileOp::Read],
-            sizes: default_sizes(),
-            span: None,
-            depth: 1,
-            more_depths: Vec::new(),
-            solution: None,
-            time: None,
-            threshold: None,
-            seed: 1,
-        }
+        let method = Method::Serra { points: 2, repeat: 1 };
+        ProfilePlan { ops: vec![ProfileOp::Read], ..ProfilePlan::new("sim:x", method) }
     }
 
     #[test]

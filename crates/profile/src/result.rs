@@ -22,7 +22,7 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// All figures of one profile, as in `result.json` and `--json` (S2-1). New keys do not raise `schema_version`; renamed
 /// keys do.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileResult {
     /// Version of this format.
     pub schema_version: u32,
@@ -108,31 +108,9 @@ impl ProfileResult {
             target: plan.target.clone(),
             method: plan.method.name(),
             seed: plan.seed,
-            span_bytes: 0,
             depth: plan.depth,
             stopped_because,
-            seconds_spent: 0.0,
-            wall_seconds: 0.0,
-            sizes_bytes: Vec::new(),
-            read_ratio: Vec::new(),
-            write_ratio: Vec::new(),
-            summary: ProfileSummary::default(),
-            curves: ByTest::default(),
-            verdict: Verdict::default(),
-            breakpoints: BTreeMap::new(),
-            lack_of_fit: BTreeMap::new(),
-            noise_floor: None,
-            advice: Vec::new(),
-            measurements: Vec::new(),
-            capacity: None,
-            map: None,
-            plan: None,
-            sessions: Vec::new(),
-            more_depths: Vec::new(),
-            solution: None,
-            more_solutions: Vec::new(),
-            warnings: Vec::new(),
-            notes: Vec::new(),
+            ..ProfileResult::default()
         }
     }
 

@@ -1,14 +1,13 @@
 //! Carries a plan out.
 
-use ssdyno_session::KeptTarget;
+use ssdyno_session::{KeptTarget, Observer};
 
 use crate::capacity;
 use crate::error::ProfileError;
 use crate::lane::{Lane, Shared};
-use crate::loads::{Checkpoint, ended};
+use crate::loads::{Checkpoint, Loads, ended};
 use crate::map;
 use crate::method::Method;
-use crate::observer::Observer;
 use crate::plan::ProfilePlan;
 use crate::recency::Recency;
 use crate::result::ProfileResult;
@@ -23,7 +22,7 @@ impl ProfilePlan {
     pub fn execute(
         &self,
         target: &mut KeptTarget,
-        observer: &mut dyn Observer,
+        observer: &mut dyn Observer<ProfileResult>,
     ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
         self.execute_session(&SessionStart::default(), target, observer)
     }
@@ -37,7 +36,7 @@ impl ProfilePlan {
         &self,
         start: &SessionStart<'_>,
         target: &mut KeptTarget,
-        observer: &mut dyn Observer,
+        observer: &mut dyn Observer<ProfileResult>,
     ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
         let (mut result, failure) = self.measure_session(start, target, observer)?;
         result.warnings.extend(target.machine_warning());
@@ -48,27 +47,26 @@ impl ProfilePlan {
         &self,
         start: &SessionStart<'_>,
         target: &mut KeptTarget,
-        observer: &mut dyn Observer,
+        observer: &mut dyn Observer<ProfileResult>,
     ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
         let mut notes = Vec::new();
         let span = self.span_on(&target.facts(), &mut notes)?;
-        if let Method::Capacity { error } = self.method {
-            if let Some(before) = start.before {
-                // `resume` refuses a capacity and says why. Without the call the file to resume
-                // would be ignored without an error.
-                self.resume(before, &start.setup)?;
-            }
-            return capacity::execute(self, error, target, observer);
+        if let Some(before) = start.before {
+            // `resume` refuses a capacity or a map and says why. Without the call the file to
+            // resume would be ignored without an error.
+            self.resume(before, &start.setup)?;
         }
-        if let Method::Map { error } = self.method {
-            if let Some(before) = start.before {
-                self.resume(before, &start.setup)?;
+        match self.method {
+            Method::Capacity { error } => {
+                return capacity::execute(Loads::new(self, target, observer, (span, notes)), error);
             }
-            return map::execute(self, error, target, observer);
+            Method::Map { error } => {
+                return map::execute(Loads::new(self, target, observer, (span, notes)), error);
+            }
+            _ => {}
         }
         let record = self.record(target, &start.setup);
         if let Some(before) = start.before {
-            self.resume(before, &start.setup)?;
             same_device(before, &record, span)?;
         }
         let befores = start.before.map(ProfileResult::of_depths).unwrap_or_default();

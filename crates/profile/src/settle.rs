@@ -172,15 +172,9 @@ mod tests {
             let at = ((now * 1e3) as usize).min(series.len() - 1);
             series[at].writes += 1;
         }
-        let all = Measurement {
-            test: ProfileTest::RandomWrite,
-            size_bytes: 1 << 20,
-            requests: times.len() as u64,
-            seconds,
-            whole: false,
-            lead: 0,
-            burst: None,
-        };
+        let requests = times.len() as u64;
+        let all = Measurement::whole(ProfileTest::RandomWrite, 1 << 20, requests, seconds);
+        let all = Measurement { whole: false, ..all };
         (all, series)
     }
 

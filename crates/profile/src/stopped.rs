@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 ssdyno_block::named! {
     /// Reason why a profile has no more tests.
-    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum StoppedBecause: words {
         /// Every test of the method was run.
+        #[default]
         Done = "every test was run",
         /// Every ratio (`capacity`: every figure; `map`: interpolation) is within `--error`.
         WithinError = "every ratio is within `error`",

@@ -2,34 +2,13 @@
 
 use ssdyno_block::Time;
 use ssdyno_figures::{ByOp, KeepGoing, LatencyBin, RunProgress, RunResult, Warning, WarningKind};
-use ssdyno_session::KeptTarget;
+use ssdyno_session::{KeptTarget, Observer, Stage};
 
 use crate::error::PtsError;
 use crate::plan::{Load, PartPlan, PtsPlan, Test};
 use crate::result::{PtsCell, PtsHistogram, PtsPart, PtsResult, PtsStep, Round, Settings, Tracked};
 use crate::rule::{WINDOW_ROUNDS, Window};
 use crate::target::purge;
-
-/// How far a test is.
-#[derive(Clone, Debug)]
-pub struct Stage {
-    /// What is under way: `round 3, 4 KiB R/W 65/35`.
-    pub what: String,
-    /// Loads and steps done.
-    pub done: u64,
-    /// Loads and steps at most; steady state may come earlier.
-    pub of: u64,
-}
-
-/// Who watches a test.
-pub trait Observer {
-    /// Called many times a second; says whether to go on.
-    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing;
-
-    /// Called after every round with all that has been measured, for whoever wants to keep it in
-    /// case the machine goes down. It is marked partial.
-    fn checkpoint(&mut self, result: &PtsResult);
-}
 
 const SPECIFICATION: &str = "SNIA Solid State Storage Performance Test Specification 2.0.2";
 
@@ -48,7 +27,7 @@ impl PtsPlan {
     pub fn execute(
         &self,
         target: &mut KeptTarget,
-        observer: &mut dyn Observer,
+        observer: &mut dyn Observer<PtsResult>,
     ) -> Result<(PtsResult, Option<PtsError>), PtsError> {
         let facts = target.facts();
         let mut notes = Vec::new();
@@ -168,7 +147,7 @@ impl PtsPlan {
 struct Run<'a> {
     plan: &'a PtsPlan,
     target: &'a mut KeptTarget,
-    observer: &'a mut dyn Observer,
+    observer: &'a mut dyn Observer<PtsResult>,
     result: PtsResult,
     stage: Stage,
 }

@@ -3,8 +3,8 @@
 //!
 //! Key types: [`PtsPlan`] (which test, how long, where), which [opens](PtsPlan::open) its target, simulated or
 //! real, and [drives](PtsPlan::execute) it through purge, preconditioning and rounds, tells an
-//! [`Observer`] how far it is, and gives a [`PtsResult`]; [`Window`], the rule that says when a
-//! device is steady. [`text`] and [`html`] show a result.
+//! [`Observer`](ssdyno_session::Observer) how far it is, and gives a [`PtsResult`]; [`Window`], the rule that says when
+//! a device is steady. [`text`] and [`html`] show a result.
 //!
 //! Errors: [`PtsError`] says what is wrong and what to do. What ends a test under way leaves all
 //! rounds measured until then in its result, marked partial.
@@ -22,7 +22,6 @@ mod target;
 mod text;
 
 pub use error::PtsError;
-pub use flow::{Observer, Stage};
 pub use page::html;
 pub use plan::{PtsPlan, Test};
 pub use result::{

@@ -1,10 +1,9 @@
 //! The tested target, and how it is brought close to a state as if nothing had ever been written.
 
 use ssdyno_block::units::Bytes;
-use ssdyno_figures::Keep;
 use ssdyno_session::{
-    Failure, FileContents, KeptTarget, LoadProgress, Prepared, Prompt, RunSpec, is_real,
-    refuse_workload_keys, resolve, settings,
+    Failure, KeptTarget, LoadProgress, Prepared, Prompt, RunSpec, is_real, refuse_workload_keys,
+    resolve, settings,
 };
 use ssdyno_workload::{AddressPattern, Pattern, WorkloadConfig};
 
@@ -35,22 +34,7 @@ impl PtsPlan {
         let help =
             "the specification defines its loads; `depth` sets the number of outstanding requests";
         refuse_workload_keys(&settings(&spec.set)?, "the test", help)?;
-        // The number of outstanding requests decides how many threads the host has. The target
-        // is opened once for all loads, so the number is told here.
-        let load = [("depth".to_owned(), i64::from(self.depth).into())];
-        let workload = Some(load.into_iter().collect());
-        let spec = RunSpec {
-            target: Some(self.target.clone()),
-            workload: Some("pts".to_owned()),
-            seed: self.seed,
-            set: spec.set.clone(),
-            keep: Keep::Summary,
-            host: spec.host.clone(),
-            real: spec.real.clone(),
-            write: spec.write.clone(),
-            contents: FileContents { workload, ..spec.contents.clone() },
-            ..RunSpec::default()
-        };
+        let spec = spec.of_many_loads(&self.target, "pts", self.depth, self.seed);
         // Every test of the specification writes over the target. The refusal comes before the
         // target is opened, so nothing is touched.
         if is_real(&spec)? && !spec.write.allowed && self.target != NULL {

@@ -4,8 +4,8 @@
 
 use ssdyno_block::Time;
 use ssdyno_figures::{KeepGoing, RunProgress};
-use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Stage, Test};
-use ssdyno_session::{DriverSpec, HostSpec, KeptTarget, RunSpec, Unattended};
+use ssdyno_pts::{PtsError, PtsPlan, PtsResult, Test};
+use ssdyno_session::{DriverSpec, HostSpec, KeptTarget, Observer, RunSpec, Stage, Unattended};
 
 /// Configuration A with few blocks: a device of some hundred MiB.
 fn small() -> KeptTarget {
@@ -46,7 +46,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer<PtsResult> for Watch {
     fn under_way(&mut self, stage: &Stage, _: &RunProgress) -> KeepGoing {
         self.last = Some(stage.clone());
         assert!(stage.done <= stage.of, "{stage:?}");

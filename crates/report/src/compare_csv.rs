@@ -1,6 +1,6 @@
 //! A comparison as CSV.
 
-use ssdyno_figures::{Comparison, Interval, RepeatedRuns, RunResult, Verdict, csv_cell};
+use ssdyno_figures::{Comparison, Interval, RepeatedRuns, RunResult, csv_cell};
 
 use crate::headline::{HEADLINES, HeadlineFigure, headline_figures};
 use crate::repeat::repeated_figures;
@@ -44,7 +44,7 @@ pub fn comparison_csv(
             (None, Some(result)) => headline_figures(result),
             (None, None) => continue,
         };
-        let verdict = against.map_or("", |comparison| word(comparison.verdict));
+        let verdict = against.map_or("", |comparison| comparison.verdict.word());
         lines.push([start(String::new(), verdict), cells(&figures, against)].concat());
         let runs = repeated.get(at).map(|side| side.runs.as_slice()).unwrap_or_default();
         for (run, number) in runs.iter().zip(1..) {
@@ -65,7 +65,7 @@ fn cells(figures: &[HeadlineFigure], against: Option<&Comparison>) -> Vec<String
         let ratio = against.and_then(|all| all.figures.iter().find(|one| one.figure == name));
         cells.push(ratio.map(|one| one.ratio.to_string()).unwrap_or_default());
         cells.extend(bounds(ratio.and_then(|one| one.interval)));
-        cells.push(ratio.map_or("", |one| word(one.verdict)).to_owned());
+        cells.push(ratio.map_or("", |one| one.verdict.word()).to_owned());
     }
     cells
 }
@@ -75,17 +75,6 @@ fn bounds(interval: Option<Interval>) -> [String; 2] {
     let low = interval.map(|interval| interval.low.to_string());
     let high = interval.and_then(|interval| interval.upper()).map(|high| high.to_string());
     [low.unwrap_or_default(), high.unwrap_or_default()]
-}
-
-/// As JSON has it.
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::CannotTell => "cannot_tell",
-        Verdict::Identical => "identical",
-        Verdict::NotComparable => "not_comparable",
-    }
 }
 
 /// The value of `key` on the side that `against` compares with the first; on the first one without it, or where it does not

@@ -54,15 +54,7 @@ fn head(text: &mut String, r: &RunResult) {
         0 => String::new(),
         n => format!(", {} never completed", count(n)),
     };
-    let clock = match r.simulated_requests_per_wall_second {
-        Some(speed) => format!(
-            "{} simulated in {} ({} requests/s)",
-            seconds(r.simulated_seconds),
-            seconds(r.wall_seconds),
-            rate(speed)
-        ),
-        None => format!("in {}", seconds(r.simulated_seconds)),
-    };
+    let clock = simulated(r).unwrap_or_else(|| format!("in {}", seconds(r.simulated_seconds)));
     line(text, format_args!("{}{errors}{unanswered}, {clock}", requests(r.requests)));
     for warning in &r.warnings {
         line(text, format_args!("warning: {}", warning.message));
@@ -372,6 +364,13 @@ pub(crate) fn energy_used(r: &RunResult) -> Option<Energy> {
 /// A rate of a run in words: a run of no time has none.
 pub(crate) fn rate_of(r: &RunResult, value: f64, words: fn(f64) -> String) -> String {
     if r.simulated_seconds > 0.0 || r.requests == 0 { words(value) } else { "-".into() }
+}
+
+/// `10 s simulated in 2 s (5 000 requests/s)`; `None` where nothing was simulated.
+pub(crate) fn simulated(r: &RunResult) -> Option<String> {
+    let speed = rate(r.simulated_requests_per_wall_second?);
+    let (length, wall) = (seconds(r.simulated_seconds), seconds(r.wall_seconds));
+    Some(format!("{length} simulated in {wall} ({speed} requests/s)"))
 }
 
 /// `1 request`, `2 000 requests`.

@@ -22,8 +22,6 @@ pub mod command {
     pub const DEVICE_GET_INFO: u16 = 4;
     /// Size and kind of a region.
     pub const DEVICE_GET_REGION_INFO: u16 = 5;
-    /// Descriptors for parts of a region.
-    pub const DEVICE_GET_REGION_IO_FDS: u16 = 6;
     /// How many interrupts of a kind there are.
     pub const DEVICE_GET_IRQ_INFO: u16 = 7;
     /// Where interrupts go.
@@ -198,8 +196,6 @@ pub const INTERRUPT_EVENTFD: u32 = 1 << 0;
 pub const INTERRUPT_MASKABLE: u32 = 1 << 1;
 /// [`InterruptInfo::flags`]: masks itself when it comes.
 pub const INTERRUPT_AUTOMASKED: u32 = 1 << 2;
-/// [`InterruptInfo::flags`]: all are set together.
-pub const INTERRUPT_NO_RESIZE: u32 = 1 << 3;
 
 wire! {
     /// [`command::DEVICE_SET_IRQS`]; bytes of data may follow, and eventfds come with it.

@@ -26,20 +26,22 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// State of a design.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DesignState {
-    /// The design has figures.
-    Done,
-    /// The values are not a valid combination; nothing was run.
-    Impossible,
-    /// The run failed; its figures cover the time until the failure, and the design is not ranked.
-    Failed,
-    /// The cost breaks a bound of `require` before the run: nothing was run.
-    RuledOut,
-    /// The run certainly broke a bound of `require` and was ended: its figures cover the time until then.
-    Stopped,
+ssdyno_block::named! {
+    /// State of a design.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DesignState: word {
+        /// The design has figures.
+        Done = "done",
+        /// The values are not a valid combination; nothing was run.
+        Impossible = "impossible",
+        /// The run failed; its figures cover the time until the failure, and the design is not ranked.
+        Failed = "failed",
+        /// The cost breaks a bound of `require` before the run: nothing was run.
+        RuledOut = "ruled_out",
+        /// The run certainly broke a bound of `require` and was ended: its figures cover the time until then.
+        Stopped = "stopped",
+    }
 }
 
 /// Rank of a design among the others.

@@ -15,7 +15,7 @@ use ssdyno_figures::csv_cell;
 use ssdyno_report::HEADLINES;
 
 use crate::cost::COSTS;
-use crate::row::{DesignState, Standing, SweepResult, SweepRow};
+use crate::row::{Standing, SweepResult, SweepRow};
 use crate::warned;
 
 /// The cells of a column.
@@ -49,14 +49,8 @@ impl SweepTable {
         for (at, axis) in result.plan.vary.iter().enumerate() {
             columns.push((axis.key().to_owned(), values(rows, at)));
         }
-        let state = |row: &SweepRow| match row.state {
-            DesignState::Done => "done",
-            DesignState::Impossible => "impossible",
-            DesignState::Failed => "failed",
-            DesignState::RuledOut => "ruled_out",
-            DesignState::Stopped => "stopped",
-        };
-        columns.push(("state".to_owned(), texts(rows, |row| Some(state(row).to_owned()))));
+        let state = |row: &SweepRow| Some(row.state.word().to_owned());
+        columns.push(("state".to_owned(), texts(rows, state)));
         columns.push(("why".to_owned(), texts(rows, |row| row.why.clone())));
         for name in HEADLINES.iter().map(|(name, _)| *name).chain(COSTS) {
             // A column that is empty in all rows is left out. A table of a simulated sweep would

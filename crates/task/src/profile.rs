@@ -6,16 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
-use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{
-    Method, MethodName, Observer, ProfileError, ProfileOp, ProfilePlan, ProfileResult,
-    SessionStart, Setup, SizeInterval, Stage, default_sizes,
+    Method, MethodName, ProfileError, ProfileOp, ProfilePlan, ProfileResult, SessionStart, Setup,
+    SizeInterval, default_sizes,
 };
 use ssdyno_session::{
     Failure, FailureKind, HostSpec, Prepared, Prompt, RealSpec, RunSpec, WriteSpec, files,
 };
 
-use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
+use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult, Watch};
 
 /// Time of a profile that estimates, where none is given.
 const TIME: Time = Time::from_s(180);
@@ -29,7 +28,7 @@ const ERROR: f64 = 0.1;
 const ERROR_ADAPTIVE: f64 = 0.05;
 
 /// A profile and its target. With `resume`, a key that is left out has the value of the stored profile.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProfileTask {
     /// The target: `sim:NAME`, `FILE.toml`, a block device or a file. On a real target the write tests overwrite the
@@ -89,32 +88,6 @@ pub struct ProfileTask {
     pub write: WriteSpec,
 }
 
-impl Default for ProfileTask {
-    /// An adaptive profile, without a target.
-    fn default() -> ProfileTask {
-        ProfileTask {
-            target: String::new(),
-            resume: None,
-            method: None,
-            ops: Vec::new(),
-            sizes: Vec::new(),
-            span: None,
-            points: None,
-            repeat: None,
-            error: None,
-            time: None,
-            depth: Vec::new(),
-            threshold: None,
-            solution: None,
-            seed: None,
-            set: Vec::new(),
-            host: HostSpec::default(),
-            real: RealSpec::default(),
-            write: WriteSpec::default(),
-        }
-    }
-}
-
 /// A profile before its target is opened.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProfileOutline {
@@ -145,7 +118,7 @@ impl ProfileTask {
     /// Keys do not go together, or the stored profile cannot be read or is another one.
     pub fn outline(&self) -> Result<ProfileOutline, Failure> {
         let before = self.resume.as_deref().map(stored_profile).transpose()?;
-        let refuse = |error| explain(error, FailureKind::Usage);
+        let refuse = |error| explain(error, FailureKind::Usage, self.method.unwrap_or_default());
         // The plan of the stored profile gives the values of keys that are left out. Continuing
         // with other values would mix two measurements.
         let file = before.as_ref().map(ProfilePlan::of_result).transpose().map_err(refuse)?;
@@ -314,7 +287,8 @@ fn carry_out(
     let mut target = prepared.keep()?;
     let start = SessionStart { setup: outline.setup.clone(), before: outline.before.as_ref() };
     let method = outline.plan.method.name();
-    let executed = outline.plan.execute_session(&start, &mut target, &mut Watch(control));
+    let mut watch = Watch { control, kept: TaskResult::Profile };
+    let executed = outline.plan.execute_session(&start, &mut target, &mut watch);
     let (mut result, failure) =
         executed.map_err(|error| explain(error, FailureKind::Usage, method))?;
     // The notes of the target come first: they say under which
@@ -325,36 +299,19 @@ fn carry_out(
 }
 
 fn explain(error: ProfileError, kind: FailureKind, method: MethodName) -> Failure {
-    match error {
+    let kind = match error {
+        ProfileError::Target(failure) => return Failure { kind, ..failure },
         ProfileError::Interrupted => {
             let resume = if method.resumes() { "; `resume` continues after them" } else { "" };
-            Failure::new(FailureKind::Interrupted, error.to_string())
-                .with_help(format!("{}{resume}", error.help()))
+            return Failure::new(FailureKind::Interrupted, error.to_string())
+                .with_help(format!("{}{resume}", error.help()));
         }
-        ProfileError::Target(failure) => Failure { kind, ..failure },
         // The request is valid: the target failed requests. The kind decides the exit code, so it
         // must not be a usage error.
-        ProfileError::Requests { .. } => {
-            Failure::new(FailureKind::Failed, error.to_string()).with_help(error.help())
-        }
-        ProfileError::Plan { .. } => Failure::new(kind, error.to_string()).with_help(error.help()),
-    }
-}
-
-struct Watch<'a>(&'a TaskControl);
-
-impl Observer for Watch<'_> {
-    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing {
-        self.0.report(|snapshot| {
-            snapshot.step.clone_from(&stage.what);
-            (snapshot.done, snapshot.of) = (stage.done, stage.of);
-            snapshot.progress.clone_from(progress);
-        })
-    }
-
-    fn checkpoint(&mut self, result: &ProfileResult) {
-        self.0.keep(|partial| *partial = Some(TaskResult::Profile(Box::new(result.clone()))));
-    }
+        ProfileError::Requests { .. } => FailureKind::Failed,
+        ProfileError::Plan { .. } => kind,
+    };
+    Failure::new(kind, error.to_string()).with_help(error.help())
 }
 
 #[cfg(test)]

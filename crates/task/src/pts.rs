@@ -4,13 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_figures::{KeepGoing, RunProgress};
-use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Stage, Test};
+use ssdyno_pts::{PtsError, PtsPlan, Test};
 use ssdyno_session::{
     Failure, FailureKind, HostSpec, Prepared, Prompt, RealSpec, RunSpec, WriteSpec, named,
 };
 
-use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
+use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult, Watch};
 
 /// Length of a load: the specification's on a real target; on a simulated one what a person waits
 /// for.
@@ -149,7 +148,8 @@ fn carry_out(
     control: &TaskControl,
 ) -> Result<TaskOutcome, Failure> {
     let mut target = prepared.keep()?;
-    let executed = plan.execute(&mut target, &mut Watch(control));
+    let mut watch = Watch { control, kept: TaskResult::Pts };
+    let executed = plan.execute(&mut target, &mut watch);
     let (mut result, failure) = executed.map_err(|error| explain(error, FailureKind::Usage))?;
     // The notes of the target come first: they say under which
     // conditions everything else was measured.
@@ -159,29 +159,12 @@ fn carry_out(
 }
 
 fn explain(error: PtsError, kind: FailureKind) -> Failure {
-    match error {
-        PtsError::Interrupted => {
-            Failure::new(FailureKind::Interrupted, error.to_string()).with_help(error.help())
-        }
-        PtsError::Target(failure) => Failure { kind, ..failure },
-        _ => Failure::new(kind, error.to_string()).with_help(error.help()),
-    }
-}
-
-struct Watch<'a>(&'a TaskControl);
-
-impl Observer for Watch<'_> {
-    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing {
-        self.0.report(|snapshot| {
-            snapshot.step.clone_from(&stage.what);
-            (snapshot.done, snapshot.of) = (stage.done, stage.of);
-            snapshot.progress.clone_from(progress);
-        })
-    }
-
-    fn checkpoint(&mut self, result: &PtsResult) {
-        self.0.keep(|partial| *partial = Some(TaskResult::Pts(Box::new(result.clone()))));
-    }
+    let kind = match error {
+        PtsError::Target(failure) => return Failure { kind, ..failure },
+        PtsError::Interrupted => FailureKind::Interrupted,
+        _ => kind,
+    };
+    Failure::new(kind, error.to_string()).with_help(error.help())
 }
 
 #[cfg(test)]

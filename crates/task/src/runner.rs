@@ -13,7 +13,7 @@ use ssdyno_engine::events::EventReader;
 use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::ProfileResult;
 use ssdyno_pts::PtsResult;
-use ssdyno_session::{Failure, FailureKind, Measured, ProgramIdentity, RunPhase};
+use ssdyno_session::{Failure, FailureKind, Measured, Observer, ProgramIdentity, RunPhase, Stage};
 use ssdyno_sweep::SweepResult;
 
 use crate::compare::CompareResult;
@@ -405,6 +405,26 @@ impl TaskControl {
         let going = |state: &mut State| !state.stopped;
         let waited = self.bell.wait_timeout_while(self.state(), left, going);
         !waited.unwrap_or_else(PoisonError::into_inner).0.stopped
+    }
+}
+
+/// Shows viewers how far the measurement of a task is, and keeps its checkpoints as `kept` makes results of them.
+pub(crate) struct Watch<'a, R> {
+    pub(crate) control: &'a TaskControl,
+    pub(crate) kept: fn(Box<R>) -> TaskResult,
+}
+
+impl<R: Clone> Observer<R> for Watch<'_, R> {
+    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing {
+        self.control.report(|snapshot| {
+            snapshot.step.clone_from(&stage.what);
+            (snapshot.done, snapshot.of) = (stage.done, stage.of);
+            snapshot.progress.clone_from(progress);
+        })
+    }
+
+    fn checkpoint(&mut self, result: &R) {
+        self.control.keep(|partial| *partial = Some((self.kept)(Box::new(result.clone()))));
     }
 }
 

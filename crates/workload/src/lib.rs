@@ -172,6 +172,20 @@ pub trait Workload {
     }
 }
 
+/// [`Workload::inner`] and [`Workload::inner_mut`] of a wrapper whose workload is in its field `inner`.
+macro_rules! wraps_inner {
+    () => {
+        fn inner(&self) -> Option<&dyn $crate::Workload> {
+            Some(self.inner.as_ref())
+        }
+
+        fn inner_mut(&mut self) -> Option<&mut dyn $crate::Workload> {
+            Some(self.inner.as_mut())
+        }
+    };
+}
+pub(crate) use wraps_inner;
+
 /// The facts about its target that a workload needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TargetFacts {

@@ -10,13 +10,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use io_uring::{cqueue, opcode, squeue, types};
 use rustix::fs::{FileType, Mode, OFlags};
 use ssdyno_block::{Op, Request};
 
 use super::nvme_command::{self, BYTES, Namespace, RANGE_BYTES};
-use super::uring::Setup;
-use super::{Engine, Outcome, uring};
+use super::uring::{Ring, Setup};
+use super::{Engine, Outcome};
 use crate::buffers::Buffers;
 use crate::content::Content;
 use crate::error::BenchError;
@@ -160,16 +160,15 @@ fn identify(file: &OwnedFd, nsid: u32) -> io::Result<Box<[u8; IDENTIFY_BYTES]>> 
 /// A ring of its own for one job, with entries large enough for commands. It must be made and used by one thread.
 pub(crate) struct Passthrough {
     // The ring comes first: it is dropped before the file and the memory that requests use.
-    ring: IoUring<squeue::Entry128, cqueue::Entry32>,
+    // A command has 80 bytes of payload: entries of 128 bytes carry it, and completions of
+    // 32 bytes bring its result.
+    ring: Ring<squeue::Entry128, cqueue::Entry32>,
     buffers: Buffers,
     /// The range of each slot's trim.
     ranges: Vec<[u8; RANGE_BYTES]>,
     /// The length of each slot's request: the answer does not have it.
     lengths: Vec<u32>,
     namespace: Namespace,
-    system_calls: u64,
-    /// Requests that no command can carry.
-    refused: Vec<(u32, Outcome)>,
     _target: Arc<RealTarget>,
 }
 
@@ -185,20 +184,12 @@ impl Passthrough {
         let Some(generic) = &target.generic else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        // A command has 80 bytes of payload: entries of 128 bytes carry it, and completions of
-        // 32 bytes bring its result.
-        let ring =
-            uring::build::<squeue::Entry128, cqueue::Entry32>(slots.next_power_of_two(), setup)?;
-        ring.submitter().register_files(&[generic.file.as_raw_fd()])?;
-        let _ = ring.submitter().register_ring_fd();
         Ok(Passthrough {
-            ring,
+            ring: Ring::new(slots, &[generic.file.as_raw_fd()], setup)?,
             buffers: Buffers::new(slots, length_bytes, content),
             ranges: vec![[0; RANGE_BYTES]; slots as usize],
             lengths: vec![0; slots as usize],
             namespace: generic.namespace,
-            system_calls: 0,
-            refused: Vec::new(),
             _target: target,
         })
     }
@@ -217,18 +208,6 @@ impl Passthrough {
         };
         nvme_command::encode(request, address, self.namespace)
     }
-
-    fn reapable(&mut self) -> usize {
-        self.ring.completion().len() + self.refused.len()
-    }
-
-    /// Submits, and waits for `want` completions, for at most `wait` if there is one.
-    fn enter(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
-        let polled = self.ring.params().is_setup_sqpoll();
-        let called = want > 0 || !polled || self.ring.submission().need_wakeup();
-        self.system_calls += u64::from(called);
-        uring::submit(&self.ring.submitter(), want, wait)
-    }
 }
 
 impl Engine for Passthrough {
@@ -236,7 +215,8 @@ impl Engine for Passthrough {
     fn push(&mut self, slot: u32, request: &Request) {
         self.lengths[slot as usize] = request.length_bytes;
         let Some(command) = self.command(slot, request) else {
-            self.refused.push((slot, -libc::EINVAL));
+            // No command can carry the request.
+            self.ring.ended.push((slot, -libc::EINVAL));
             return;
         };
         let entry =
@@ -245,42 +225,30 @@ impl Engine for Passthrough {
         // SAFETY: the entry names a registered file, which stays open until the ring is dropped. The command names
         // memory of `buffers` or `ranges` with its length; neither is moved or given back before the ring is
         // dropped, and a slot's is not used again before its completion.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
+        let pushed = unsafe { self.ring.kernel.submission().push(&entry) };
         // A ring has an entry for each slot, and `turn` empties it.
         debug_assert!(pushed.is_ok(), "more requests than slots");
     }
 
     fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
-        if self.reapable() >= want as usize {
-            let nothing = self.ring.submission().is_empty();
-            return if nothing { Ok(()) } else { self.enter(0, None) };
-        }
-        self.enter(want.saturating_sub(self.refused.len() as u32), wait)
+        self.ring.turn(want, wait)
     }
 
     fn ready(&mut self, want: u32) -> io::Result<bool> {
-        if self.reapable() >= want as usize {
-            return Ok(true);
-        }
-        let (polled, deferred) =
-            (self.ring.params().is_setup_iopoll(), self.ring.submission().taskrun());
-        if polled || deferred {
-            self.enter(0, None)?;
-        }
-        Ok(self.reapable() >= want as usize)
+        self.ring.ready(want)
     }
 
     fn reap(&mut self, mut each: impl FnMut(u32, Outcome)) {
-        for entry in self.ring.completion() {
+        for entry in self.ring.kernel.completion() {
             let slot = entry.user_data() as u32;
             let length = self.lengths[slot as usize];
             each(slot, nvme_command::outcome(entry.result(), length));
         }
-        self.refused.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
+        self.ring.ended.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
     }
 
     fn system_calls(&self) -> u64 {
-        self.system_calls
+        self.ring.system_calls
     }
 }
 

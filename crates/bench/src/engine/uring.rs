@@ -1,12 +1,12 @@
 //! io_uring: many requests with one system call (io_uring(7), io_uring_enter(2)).
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use io_uring::squeue::Entry;
-use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use ssdyno_block::{Op, Request};
 
 use super::{Engine, Outcome, discard};
@@ -47,17 +47,14 @@ impl Setup {
 /// A ring of its own for one job. It must be made and used by one thread.
 pub(crate) struct Uring {
     // The ring comes first: it is dropped before the file and the memory that requests use.
-    ring: IoUring,
+    ring: Ring<Entry, cqueue::Entry>,
     buffers: Buffers,
     registered: bool,
     /// Of each read and write.
     flags: i32,
-    system_calls: u64,
     target: Arc<RealTarget>,
     /// How trims are carried out, for each file.
     trims: Vec<Trim>,
-    /// Discards that were waited for.
-    done: Vec<(u32, Outcome)>,
 }
 
 /// How a trim of a file is carried out.
@@ -85,16 +82,9 @@ impl Uring {
         if files.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // The kernel wants a power of two. The ring has an entry for each slot, so a push never
-        // finds it full.
-        let mut ring = build(slots.next_power_of_two(), setup)?;
-        // With a registered file the kernel need not look up and count the descriptor for each
-        // request. Several files of one target are one table, in the order of their addresses.
-        ring.submitter().register_files(&files)?;
-        // Saves a look-up in every call; older kernels do not know it.
-        let _ = ring.submitter().register_ring_fd();
+        let ring = Ring::new(slots, &files, setup)?;
         let mut buffers = Buffers::new(slots, length_bytes, content);
-        let registered = register(&mut ring, &mut buffers);
+        let registered = register(&ring.kernel, &mut buffers);
         let discard = match discard::is_asynchronous() {
             true => Trim::Discard,
             false => Trim::BlockingDiscard,
@@ -102,9 +92,7 @@ impl Uring {
         let files = target.descriptors().into_iter();
         let trims =
             files.map(|file| if discard::is_for(file) { discard } else { Trim::Hole }).collect();
-        let flags = setup.flags();
-        let (system_calls, done) = (0, Vec::new());
-        Ok(Uring { ring, buffers, registered, flags, system_calls, target, trims, done })
+        Ok(Uring { ring, buffers, registered, flags: setup.flags(), target, trims })
     }
 
     /// Whether io_uring can be used at all, tested with a ring of one entry: a sandbox may permit its creation, but
@@ -165,55 +153,96 @@ impl Uring {
         }
         let Some(file) = self.target.descriptor(index) else { return false };
         let outcome = discard::now(file, offset, u64::from(request.length_bytes));
-        self.done.push((slot, outcome));
-        self.system_calls += 1;
+        self.ring.ended.push((slot, outcome));
+        self.ring.system_calls += 1;
         true
+    }
+}
+
+/// A ring of the kernel, for one thread. Its entries are of the kinds `S` and `C`.
+pub(super) struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
+    pub(super) kernel: IoUring<S, C>,
+    /// Requests that ended without an entry, until they are reaped.
+    pub(super) ended: Vec<(u32, Outcome)>,
+    pub(super) system_calls: u64,
+}
+
+impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
+    /// For `slots` requests to `files`, which entries name by their place in the list.
+    pub(super) fn new(slots: u32, files: &[RawFd], setup: Setup) -> io::Result<Ring<S, C>> {
+        // The kernel wants a power of two. The ring has an entry for each slot, so a push never
+        // finds it full.
+        let kernel = build(slots.next_power_of_two(), setup)?;
+        // With a registered file the kernel need not look up and count the descriptor for each
+        // request. Several files of one target are one table, in the order of their addresses.
+        kernel.submitter().register_files(files)?;
+        // Saves a look-up in every call; older kernels do not know it.
+        let _ = kernel.submitter().register_ring_fd();
+        Ok(Ring { kernel, ended: Vec::new(), system_calls: 0 })
     }
 
     fn reapable(&mut self) -> usize {
-        self.ring.completion().len() + self.done.len()
+        self.kernel.completion().len() + self.ended.len()
     }
 
     /// Submits, and waits for `want` completions, for at most `wait` if there is one.
     fn enter(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
         // A polling thread of the kernel that is awake needs no call to submit.
-        let polled = self.ring.params().is_setup_sqpoll();
+        let polled = self.kernel.params().is_setup_sqpoll();
         // The count is part of the tool's overhead (S4-45). With SQPOLL a submission is a write
         // to memory, and counting it as a system call would be wrong.
-        let called = want > 0 || !polled || self.ring.submission().need_wakeup();
+        let called = want > 0 || !polled || self.kernel.submission().need_wakeup();
         self.system_calls += u64::from(called);
-        submit(&self.ring.submitter(), want, wait)
-    }
-}
-
-/// Submits, and waits for `want` completions, for at most `wait` if there is one.
-pub(super) fn submit(
-    submitter: &Submitter<'_>,
-    want: u32,
-    wait: Option<Duration>,
-) -> io::Result<()> {
-    let entered = match wait {
-        Some(wait) => {
-            let time = types::Timespec::from(wait);
-            let arguments = types::SubmitArgs::new().timespec(&time);
-            submitter.submit_with_args(want as usize, &arguments)
+        let submitter = self.kernel.submitter();
+        let entered = match wait {
+            Some(wait) => {
+                let time = types::Timespec::from(wait);
+                let arguments = types::SubmitArgs::new().timespec(&time);
+                submitter.submit_with_args(want as usize, &arguments)
+            }
+            None => submitter.submit_and_wait(want as usize),
+        };
+        match entered {
+            Ok(_) => Ok(()),
+            // A signal, the end of the wait, or a full completion queue: the caller reaps and
+            // comes again.
+            Err(e) => match e.raw_os_error() {
+                Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(e),
+            },
         }
-        None => submitter.submit_and_wait(want as usize),
-    };
-    match entered {
-        Ok(_) => Ok(()),
-        // A signal, the end of the wait, or a full completion queue: the caller reaps and
-        // comes again.
-        Err(e) => match e.raw_os_error() {
-            Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN) => Ok(()),
-            _ => Err(e),
-        },
+    }
+
+    /// As [`Engine::turn`].
+    pub(super) fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
+        // Enough is there already. The call is made only to submit, and without waiting: a wait
+        // would add the time of a switch to each latency.
+        if self.reapable() >= want as usize {
+            let nothing = self.kernel.submission().is_empty();
+            return if nothing { Ok(()) } else { self.enter(0, None) };
+        }
+        self.enter(want.saturating_sub(self.ended.len() as u32), wait)
+    }
+
+    /// As [`Engine::ready`].
+    pub(super) fn ready(&mut self, want: u32) -> io::Result<bool> {
+        if self.reapable() >= want as usize {
+            return Ok(true);
+        }
+        // With IOPOLL or deferred work completions appear only when the kernel is asked.
+        // Otherwise they appear in the ring by themselves, and looking costs no call.
+        let (polled, deferred) =
+            (self.kernel.params().is_setup_iopoll(), self.kernel.submission().taskrun());
+        if polled || deferred {
+            self.enter(0, None)?;
+        }
+        Ok(self.reapable() >= want as usize)
     }
 }
 
 /// A ring with all that makes it cheaper, or without where the kernel is older. Its entries are of the kinds `S`
 /// and `C`.
-pub(super) fn build<S, C>(entries: u32, setup: Setup) -> io::Result<IoUring<S, C>>
+fn build<S, C>(entries: u32, setup: Setup) -> io::Result<IoUring<S, C>>
 where
     S: squeue::EntryMarker,
     C: cqueue::EntryMarker,
@@ -245,7 +274,7 @@ where
 }
 
 #[expect(unsafe_code, reason = "the kernel is told the address of memory")]
-fn register(ring: &mut IoUring, buffers: &mut Buffers) -> bool {
+fn register(ring: &IoUring, buffers: &mut Buffers) -> bool {
     let (memory, length) = buffers.registrable();
     let all = libc::iovec { iov_base: memory.cast(), iov_len: length };
     // SAFETY: the memory belongs to `buffers`, which never moves it or gives it back before it is
@@ -265,47 +294,31 @@ impl Engine for Uring {
         // and memory of `buffers`, which is neither moved nor given back before that and is long
         // enough for the request. It is not accessed before the completion: a slot is not used
         // again until then, and shared buffers are never read.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
+        let pushed = unsafe { self.ring.kernel.submission().push(&entry) };
         // A ring has an entry for each slot, and `turn` empties it.
         debug_assert!(pushed.is_ok(), "more requests than slots");
     }
 
     fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
-        // Enough is there already. The call is made only to submit, and without waiting: a wait
-        // would add the time of a switch to each latency.
-        if self.reapable() >= want as usize {
-            let nothing = self.ring.submission().is_empty();
-            return if nothing { Ok(()) } else { self.enter(0, None) };
-        }
-        self.enter(want.saturating_sub(self.done.len() as u32), wait)
+        self.ring.turn(want, wait)
     }
 
     fn ready(&mut self, want: u32) -> io::Result<bool> {
-        if self.reapable() >= want as usize {
-            return Ok(true);
-        }
-        // With IOPOLL or deferred work completions appear only when the kernel is asked.
-        // Otherwise they appear in the ring by themselves, and looking costs no call.
-        let (polled, deferred) =
-            (self.ring.params().is_setup_iopoll(), self.ring.submission().taskrun());
-        if polled || deferred {
-            self.enter(0, None)?;
-        }
-        Ok(self.reapable() >= want as usize)
+        self.ring.ready(want)
     }
 
     #[inline]
     fn reap(&mut self, mut each: impl FnMut(u32, Outcome)) {
-        for entry in self.ring.completion() {
+        for entry in self.ring.kernel.completion() {
             each(entry.user_data() as u32, entry.result());
         }
-        if !self.done.is_empty() {
-            self.done.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
+        if !self.ring.ended.is_empty() {
+            self.ring.ended.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
         }
     }
 
     fn system_calls(&self) -> u64 {
-        self.system_calls
+        self.ring.system_calls
     }
 }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_figures::Keep;
 use ssdyno_report::{RunDirectory, SortBy, comparison_text, repeated_text, runs_table, runs_text};
-use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, given, refuse_real, unwritable};
+use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, given, refuse_real};
 use ssdyno_sweep::Objective;
 use ssdyno_task::{
     CompareResult, CompareTask, Gate, SlowerLimit, Task, TaskOutcome, TaskResult, not_slower,
@@ -18,7 +18,7 @@ use crate::gates::{self, JunitArgs};
 use crate::options::{in_text, option_of};
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
-use crate::results::{HEADING, ResultsArgs, keep};
+use crate::results::{HEADING, ResultsArgs, keep, place};
 use crate::side::SideArgs;
 use crate::task;
 
@@ -135,10 +135,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
         directory.write_texts(csv)?;
         directory.write_page(&page, &compared)
     };
-    match directory.map(write).transpose() {
-        Ok(place) => compared.results_directory = place,
-        Err(error) => failure = Some(unwritable(&error)),
-    }
+    compared.results_directory = place(directory.map(write), &mut failure);
     failure = failure.or(broken);
     compared.error = failure.as_ref().map(diagnose::body);
     let place = compared.results_directory.clone();

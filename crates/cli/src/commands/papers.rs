@@ -14,13 +14,13 @@ use ssdyno_papers::{
     Vary,
 };
 use ssdyno_report::{ResultError, RunDirectory, to_json};
-use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder, named, unwritable};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder, named};
 
 use crate::args::requests;
 use crate::diagnose;
 use crate::output::{Output, end, tell};
 use crate::progress::CountMeter;
-use crate::results::{HEADING, ResultsArgs, keep};
+use crate::results::{HEADING, ResultsArgs, keep, place};
 
 /// Where runs are kept, below the directory of results.
 const CACHE: &str = "papers-cache";
@@ -161,11 +161,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
         explain(&error)
     })?;
     let mut failure = judge(&report, &options.cache);
-    let written = directory.map(|directory| write(&directory, &report)).transpose();
-    let place = written.unwrap_or_else(|error| {
-        failure = Some(unwritable(&error));
-        None
-    });
+    let place = place(directory.map(|directory| write(&directory, &report)), &mut failure);
     let text = || {
         let at = place.iter().map(|place| format!("\nResults  {place} (figures as SVG)\n"));
         report.text() + &at.collect::<String>()

@@ -2,14 +2,15 @@
 
 use std::time::SystemTime;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_figures::Keep;
 use ssdyno_profile::{Method, MethodName, ProfileOp, ProfilePlan, ProfileResult, SizeInterval};
 use ssdyno_report::{ResultError, RunDirectory};
-use ssdyno_session::{ErrorBody, Failure, ResultFolder, unwritable};
+use ssdyno_session::{ErrorBody, Failure, ResultFolder};
 use ssdyno_task::{ProfileTask, Task, TaskOutcome, TaskResult, stored_profile};
 
 use crate::args::{positive_span, seed};
@@ -19,7 +20,7 @@ use crate::options::{in_failure_of_task, in_text_of_task};
 use crate::output::{Output, end, tell};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
-use crate::results::{HEADING, ResultsArgs, keep};
+use crate::results::{HEADING, ResultsArgs, keep, place};
 use crate::scheduler_files::{SchedulerFileArgs, SchedulerFiles};
 use crate::task;
 
@@ -51,8 +52,8 @@ pub(crate) struct ProfileArgs {
     /// adaptive measures the least certain sizes until every ratio is within --error. serra measures some
     /// sizes and estimates the others with a line. full measures every size until its mean is within
     /// --error (slow). capacity measures rates at saturation for the configuration of I/O schedulers.
-    #[arg(long = "method", id = "profile_method", value_name = "METHOD", value_enum)]
-    method: Option<ProfileMethod>,
+    #[arg(long = "method", id = "profile_method", value_name = "METHOD", value_parser = of_method())]
+    method: Option<MethodName>,
     /// Map the 95th percentile of read latency over the rates of simultaneous reads (random, 4KiB) and
     /// writes (sequential, 128KiB). The map stops when interpolation between its points is within --error
     /// (10%), or when --time is over. Overwrites the span.
@@ -117,21 +118,13 @@ pub(crate) struct ProfileArgs {
     results: ResultsArgs,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum ProfileMethod {
-    Adaptive,
-    Serra,
-    Full,
-    Capacity,
-}
-
 impl ProfileArgs {
     fn method(&self) -> Option<MethodName> {
         if self.map {
             return Some(MethodName::Map);
         }
         let usual = self.schedulers.any().then_some(MethodName::Capacity);
-        self.method.map(MethodName::from).or(usual)
+        self.method.or(usual)
     }
 
     fn task(&self) -> ProfileTask {
@@ -158,15 +151,12 @@ impl ProfileArgs {
     }
 }
 
-impl From<ProfileMethod> for MethodName {
-    fn from(method: ProfileMethod) -> MethodName {
-        match method {
-            ProfileMethod::Adaptive => MethodName::Adaptive,
-            ProfileMethod::Serra => MethodName::Serra,
-            ProfileMethod::Full => MethodName::Full,
-            ProfileMethod::Capacity => MethodName::Capacity,
-        }
-    }
+/// A parser of the methods that have no option of their own.
+fn of_method() -> impl TypedValueParser<Value = MethodName> {
+    let methods = MethodName::ALL.into_iter().filter(|method| *method != MethodName::Map);
+    PossibleValuesParser::new(methods.map(MethodName::name)).try_map(|word| {
+        MethodName::ALL.into_iter().find(|method| method.name() == word).ok_or("unknown")
+    })
 }
 
 fn op(text: &str) -> Result<ProfileOp, String> {
@@ -254,11 +244,7 @@ fn report(
     mut failure: Option<Failure>,
     output: Output,
 ) -> Result<(), Failure> {
-    let written = directory.map(|directory| write(directory, result)).transpose();
-    if let Err(error) = &written {
-        failure = Some(unwritable(error));
-    }
-    let place = written.ok().flatten();
+    let place = place(directory.map(|directory| write(directory, result)), &mut failure);
     let made = files.write(result, output).unwrap_or_else(|error| {
         failure.get_or_insert(error);
         Vec::new()

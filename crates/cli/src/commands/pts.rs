@@ -9,7 +9,7 @@ use ssdyno_block::units::Span;
 use ssdyno_figures::Keep;
 use ssdyno_pts::{PtsResult, Test};
 use ssdyno_report::{ResultError, RunDirectory};
-use ssdyno_session::{ErrorBody, Failure, ResultFolder, unwritable};
+use ssdyno_session::{ErrorBody, Failure, ResultFolder};
 use ssdyno_task::{PtsTask, Task, TaskOutcome, TaskResult};
 
 use crate::args::positive_span;
@@ -19,7 +19,7 @@ use crate::options::in_text_of_task;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
-use crate::results::{HEADING, ResultsArgs, keep};
+use crate::results::{HEADING, ResultsArgs, keep, place};
 use crate::task;
 
 #[derive(Debug, Args)]
@@ -137,11 +137,8 @@ pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
     let TaskOutcome { result: TaskResult::Pts(result), mut failure } = outcome else {
         return Err(task::other_result());
     };
-    let written = directory.as_ref().map(|directory| write(directory, &result)).transpose();
-    if let Err(error) = &written {
-        failure = Some(unwritable(error));
-    }
-    let place = written.ok().flatten();
+    let written = directory.as_ref().map(|directory| write(directory, &result));
+    let place = place(written, &mut failure);
     let told = output.either(
         || {
             let mut text = in_text_of_task(&ssdyno_pts::text(&result));

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_figures::RepeatedRuns;
 use ssdyno_report::{ResultError, RunDirectory, repeated_text};
-use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, unwritable};
+use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec};
 use ssdyno_task::{CompareTask, Gate, Task, TaskOutcome, TaskResult, repeated_requirements};
 
 use crate::commands::run::RunArgs;
@@ -15,6 +15,7 @@ use crate::gates;
 use crate::options::in_text;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
+use crate::results::place;
 use crate::task::{self, other_result};
 
 /// Output of `run --runs N --json`, and contents of `result.json`.
@@ -64,10 +65,8 @@ pub(crate) fn run(args: &RunArgs, runs: u32, output: Output) -> Result<(), Failu
     let text = in_text(&repeated_text(&repeated));
     let replay = args.replay(&spec);
     let mut told = RepeatOutput { repeated, results_directory: None, replay, bounds, error: None };
-    match folder.map(|folder| write(&folder, &page, &told)).transpose() {
-        Ok(place) => told.results_directory = place,
-        Err(error) => failure = Some(unwritable(&error)),
-    }
+    let written = folder.map(|folder| write(&folder, &page, &told));
+    told.results_directory = place(written, &mut failure);
     failure = failure.or(broken);
     told.error = failure.as_ref().map(diagnose::body);
     let place = told.results_directory.iter();

@@ -12,7 +12,7 @@ use ssdyno_cluster::JobPlan;
 use ssdyno_figures::{Keep, RunResult};
 use ssdyno_report::{RunDirectory, series_csv, summary_text};
 use ssdyno_session::{
-    ErrorBody, Failure, Measured, RealSpec, ResultFolder, RunSpec, given, is_real, unwritable,
+    ErrorBody, Failure, Measured, RealSpec, ResultFolder, RunSpec, given, is_real,
 };
 use ssdyno_sweep::Requirement;
 use ssdyno_task::{Gate, Task, TaskOutcome, TaskResult, requirements};
@@ -30,7 +30,7 @@ use crate::program;
 use crate::progress::{POLL_EVERY, TOGETHER_EVERY, Watch};
 use crate::real::RealArgs;
 use crate::replay::{self, Origin};
-use crate::results::{self, HEADING, ResultsArgs, keep};
+use crate::results::{self, HEADING, ResultsArgs, keep, place};
 use crate::swept::Swept;
 use crate::task::other_result;
 use crate::timeline::{TimelineArgs, TimelineFile};
@@ -314,11 +314,8 @@ fn conclude(
         folder.write_texts(series.iter().map(|(name, text)| (name.clone(), text.as_str())))?;
         folder.write_run(result, recording, args.csv)
     };
-    let written = files.directory.as_ref().map(write).transpose();
     // An interrupt explains more than its consequences; a lost result is worse than the rest.
-    if let Err(error) = &written {
-        failure = Some(unwritable(error));
-    }
+    let place = place(files.directory.as_ref().map(write), &mut failure);
     // After the results: what becomes of it does not touch them.
     let drawn = |file: &TimelineFile| {
         let line = file.write(recording.rows(), result.faults.as_ref())?;
@@ -329,7 +326,7 @@ fn conclude(
     let broken = args.junit.conclude(&result.target, &gates);
     failure = failure.or(broken);
     let told = Told {
-        place: written.ok().flatten(),
+        place,
         gates,
         replay: args.replay(&by_name),
         timeline: timeline.unwrap_or_else(|error| {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use ssdyno_block::units::Span;
 use ssdyno_figures::Keep;
 use ssdyno_report::RunDirectory;
-use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, files, unwritable};
+use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, files};
 use ssdyno_sweep::{
     Axis, Objective, Requirement, Sampling, Sweep, SweepPlan, SweepResult, SweepRow,
 };
@@ -26,7 +26,7 @@ use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
 use crate::replay::{self, Origin, quoted};
-use crate::results::{HEADING, ResultsArgs, keep};
+use crate::results::{HEADING, ResultsArgs, keep, place};
 use crate::task;
 
 /// Heading of the options about designs.
@@ -248,17 +248,13 @@ pub(crate) fn conclude(
     }
     let command = |row: &SweepRow| plan.spec(&row.values).ok().map(|spec| command(&spec));
     let write = |folder: &ResultFolder| ssdyno_sweep::write(&result, folder, shown.csv, &command);
-    let written = folder.as_ref().map(write).transpose();
-    if let Err(error) = &written {
-        failure = Some(unwritable(error));
-    }
+    let place = place(folder.as_ref().map(write), &mut failure);
     if shown.is_run {
         failure = failure.or_else(|| result.failed_requests());
     }
     if let Some(folder) = &folder {
         failure = failure.map(|failure| with_place(failure, folder.path()));
     }
-    let place = written.ok().flatten();
     let told = output.either(
         || {
             let text = ssdyno_sweep::text(&result, shown.top);

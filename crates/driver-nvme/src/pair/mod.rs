@@ -157,7 +157,7 @@ impl QueuePair {
     }
 
     pub(crate) fn addresses(&self) -> (u64, u64) {
-        (self.queue.submission_address(), self.queue.completion_address())
+        self.queue.addresses()
     }
 
     /// Enters `command` and notifies the controller. `token` comes back once, with the completion;

@@ -6,13 +6,7 @@ use ssdyno_pci::PciFunction;
 use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, dataset, nvm};
 
 use crate::double::{Double, Mishap, Nature, namespace};
-use crate::rig::{Rig, config, double};
-
-fn logging(nature: Nature, wanted: NvmeConfig) -> Rig<Double> {
-    let mut rig = Rig::ready(double(nature), wanted);
-    rig.device().keep_log = true;
-    rig
-}
+use crate::rig::{Rig, config, double, logging};
 
 /// The data that the controller received, as one range of bytes if it is contiguous.
 fn stretches(rig: &mut Rig<Double>) -> Vec<(u64, u64)> {

@@ -10,18 +10,12 @@ use ssdyno_pci::InterruptMode;
 use ssdyno_spec::nvme::{IdentifyNamespace, feature, nvm};
 
 use crate::double::{Double, Nature, namespace};
-use crate::rig::{Rig, config, double};
+use crate::rig::{Rig, config, double, logging};
 
 fn with_boundary(blocks: u16) -> IdentifyNamespace {
     let mut namespace = namespace(1 << 20, 9);
     namespace.io_boundary = blocks.into();
     namespace
-}
-
-fn logging(nature: Nature, wanted: NvmeConfig) -> Rig<Double> {
-    let mut rig = Rig::ready(double(nature), wanted);
-    rig.device().keep_log = true;
-    rig
 }
 
 /// First block and blocks of each command that the controller got.

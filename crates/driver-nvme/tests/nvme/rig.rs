@@ -41,6 +41,13 @@ pub(crate) fn double(nature: Nature) -> SimulatedPci<Double> {
     SimulatedPci::new(Double::new(nature), TIMING)
 }
 
+/// Ready, with a log of what the controller gets.
+pub(crate) fn logging(nature: Nature, wanted: NvmeConfig) -> Rig<Double> {
+    let mut rig = Rig::ready(double(nature), wanted);
+    rig.device().keep_log = true;
+    rig
+}
+
 impl<D: PciDevice> Rig<D> {
     pub(crate) fn new(pci: SimulatedPci<D>, config: NvmeConfig) -> Rig<D> {
         Rig::at_origin(MonotonicTime::ZERO, pci, config)

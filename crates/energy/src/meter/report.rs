@@ -127,7 +127,9 @@ impl Meter {
             low_power_saved_joules: against_idle - against_slow,
             rows: rows.rows,
             packages: self.packages(run),
-            power_series: self.power_series(end),
+            power_series: PowerSeries::of(&self.series, (self.start, end), |row, length| {
+                self.power(row, length)
+            }),
             busy: self.busy_seconds(),
             busy_parts: Vec::new(),
             all_declared: false,
@@ -263,21 +265,6 @@ impl Meter {
             dram: seconds(self.dram.ps),
             in_service: seconds(self.in_service.ps),
         }
-    }
-
-    fn power_series(&self, end: Time) -> PowerSeries {
-        let bucket = Time::from_ps(self.series.length());
-        let mut left = end.saturating_sub(self.start);
-        let mut points = Vec::new();
-        for row in self.series.rows() {
-            if left == Time::ZERO {
-                break;
-            }
-            let length = left.min(bucket);
-            points.push(self.power(row, length));
-            left -= length;
-        }
-        PowerSeries { start: self.start, bucket_length: bucket, points }
     }
 
     /// Mean power over one bucket: the idle floor, and what each busy second adds to it.

@@ -26,10 +26,7 @@ use line::Line;
 use written::Written;
 
 use crate::die::{Die, Fifo, NIL, Phase, Queued, Slab};
-use crate::{
-    ChannelOrder, CopyMode, FlashConfig, FlashOp, FlashTiming, Geometry, MultiPlane, NO_OWNER,
-    OpKind,
-};
+use crate::{ChannelOrder, FlashConfig, FlashOp, FlashTiming, Geometry, NO_OWNER, OpKind};
 
 /// The number of erases of a block distinguishes its contents. An FTL may give out a block again as soon as its erase
 /// is queued; a read that overtakes must not find what lies there until then.
@@ -43,26 +40,13 @@ struct Epochs {
     now: u16,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Rules {
-    multi_plane: MultiPlane,
-    copy: CopyMode,
-    channel_order: ChannelOrder,
-    channel_burst: u32,
-    cache_read: bool,
-    cache_program: bool,
-    read_priority: bool,
-    read_burst: u32,
-    program_suspend: bool,
-    erase_suspend: bool,
-}
-
 /// All the flash of a device.
 #[derive(Clone, Debug)]
 pub struct FlashArray {
     geometry: Geometry,
     timing: FlashTiming,
-    rules: Rules,
+    /// What the array may do, and in which order.
+    rules: FlashConfig,
     dies: Vec<Die>,
     planes: Vec<Fifo>,
     channels: Vec<FifoResource>,
@@ -102,18 +86,7 @@ impl FlashArray {
         Ok(FlashArray {
             geometry,
             timing,
-            rules: Rules {
-                multi_plane: config.multi_plane,
-                copy: config.copy,
-                channel_order: config.channel_order,
-                channel_burst: config.channel_burst,
-                cache_read: config.cache_read,
-                cache_program: config.cache_program,
-                read_priority: config.read_priority,
-                read_burst: config.read_burst,
-                program_suspend: config.program_suspend,
-                erase_suspend: config.erase_suspend,
-            },
+            rules: config.clone(),
             dies: vec![Die::new(); geometry.dies() as usize],
             planes: vec![Fifo::default(); geometry.planes() as usize],
             channels: vec![FifoResource::default(); geometry.channels as usize],

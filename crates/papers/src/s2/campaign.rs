@@ -9,11 +9,10 @@ use ssdyno_block::units::Bytes;
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{
-    Measurement, Measurements, Method, Observer, ProfileOp, ProfilePlan, ProfileResult,
-    ProfileTest, REPETITIONS_MAX, REPETITIONS_MIN, Serra, Sizes, Stage, Strategy, default_sizes,
-    estimate_of,
+    Measurement, Measurements, Method, ProfileOp, ProfilePlan, ProfileResult, ProfileTest,
+    REPETITIONS_MAX, REPETITIONS_MIN, Serra, Sizes, Strategy, default_sizes, estimate_of,
 };
-use ssdyno_session::{FileContents, RunSpec, StopFlag, Unattended, side_by_side};
+use ssdyno_session::{FileContents, Observer, RunSpec, Stage, StopFlag, Unattended, side_by_side};
 use toml::Table;
 
 use super::data::{Device, Plan};
@@ -248,17 +247,10 @@ pub(super) fn profile(
     stop: &StopFlag,
 ) -> Result<Option<ProfileResult>, PaperError> {
     let plan = ProfilePlan {
-        target: format!("sim:{}", device.preset),
-        method,
-        ops: vec![ProfileOp::Read, ProfileOp::Write],
-        sizes: default_sizes(),
         span: Some(Bytes(span)),
-        depth: 1,
-        more_depths: Vec::new(),
-        solution: None,
         time,
-        threshold: None,
         seed,
+        ..ProfilePlan::new(format!("sim:{}", device.preset), method)
     };
     let contents = FileContents { device: Some(table), ..FileContents::default() };
     let spec = RunSpec { contents, ..RunSpec::default() };
@@ -280,12 +272,10 @@ pub(super) fn profile(
 /// Stops a profile where the whole is stopped.
 struct Watch<'a>(&'a StopFlag);
 
-impl Observer for Watch<'_> {
+impl<R> Observer<R> for Watch<'_> {
     fn under_way(&mut self, _: &Stage, _: &RunProgress) -> KeepGoing {
         self.0.flow()
     }
-
-    fn checkpoint(&mut self, _: &ProfileResult) {}
 }
 
 impl Profiled {
@@ -373,15 +363,7 @@ impl Profiled {
             *number += 1;
             let seconds = self.elapsed(seed, now, own);
             now += seconds;
-            all.add(Measurement {
-                test,
-                size_bytes,
-                requests,
-                seconds,
-                whole: true,
-                lead: 0,
-                burst: None,
-            });
+            all.add(Measurement::whole(test, size_bytes, requests, seconds));
         }
         let curves = ProfileTest::ALL.into_iter().flat_map(|test| {
             let points = serra.curve(test, &all);

@@ -39,10 +39,7 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
 impl ClaimedPlan for Plan {
     type Check = Check;
     const CLAIMS: Claims<Check> = CLAIMS;
-
-    fn assumptions() -> Result<Assumptions, PaperError> {
-        assumptions()
-    }
+    const ASSUMPTIONS: fn() -> Result<Assumptions, PaperError> = assumptions;
 
     fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
         check(self, measured)

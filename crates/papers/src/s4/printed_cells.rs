@@ -7,17 +7,7 @@ use crate::mean::Mean;
 use crate::{FigureCell, Selector};
 
 fn cell(id: String, printed: f64, ours: Option<Mean>, note: &str) -> FigureCell {
-    FigureCell {
-        id,
-        printed: Some(printed),
-        printed_text: format!("{printed}"),
-        as_printed_model: None,
-        ours: ours.map(|mean| mean.mean),
-        relative_error: ours.filter(|_| printed != 0.0).map(|mean| mean.mean / printed - 1.0),
-        tolerance: 0.05,
-        expected_to_match: false,
-        note: note.to_owned(),
-    }
+    FigureCell::beside(id, printed, ours.map(|mean| mean.mean), note)
 }
 
 /// The selected ones, as far as they were run.

@@ -2,7 +2,6 @@
 
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
-use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
 use super::levels::{still_falls, window};
@@ -13,8 +12,6 @@ use super::slice::Slice;
 use super::state::{LONG_DEPTH, TestState};
 use crate::error::ProfileError;
 use crate::loads::{Loads, Timed, ended};
-use crate::observer::Observer;
-use crate::plan::ProfilePlan;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
 
@@ -55,33 +52,18 @@ pub(crate) struct CapacityRun<'a> {
     pub(crate) cpu: Option<CpuLimit>,
 }
 
-/// Carries the capacity profile of `plan` out, as [`ProfilePlan::execute`] does.
+/// Carries the capacity profile out that `loads` belong to.
 pub(crate) fn execute(
-    plan: &ProfilePlan,
+    loads: Loads<'_>,
     error: f64,
-    target: &mut KeptTarget,
-    observer: &mut dyn Observer,
 ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
-    let facts = target.facts();
-    let mut notes = Vec::new();
-    let span = plan.span_on(&facts, &mut notes)?;
-    let sector = u64::from(facts.sector_bytes);
-    let small = SMALL_BYTES.max(sector);
-    let sizes =
-        LoadSizes { small, large: LARGE_BYTES.max(sector), middle: MIDDLE_BYTES.max(sector), span };
-    if span < 4 * sizes.large {
-        let what = format!("a span of {} is too small for its loads", Bytes(span));
-        return Err(ProfileError::plan(what, format!("use {} or more", Bytes(4 * sizes.large))));
-    }
-    let mut run = CapacityRun {
-        loads: Loads::new(plan, target, observer, (span, notes)),
-        error,
-        sizes,
-        states: CapacityTest::of(&plan.ops).into_iter().map(TestState::new).collect(),
-        moderate: None,
-        cycle: 0.0,
-        cpu: None,
-    };
+    let [small, middle, large] =
+        [SMALL_BYTES, MIDDLE_BYTES, LARGE_BYTES].map(|bytes| loads.request_bytes(bytes));
+    loads.check_span(large)?;
+    let sizes = LoadSizes { small, large, middle, span: loads.span };
+    let states = CapacityTest::of(&loads.plan.ops).into_iter().map(TestState::new).collect();
+    let mut run =
+        CapacityRun { loads, error, sizes, states, moderate: None, cycle: 0.0, cpu: None };
     let how = run.phases();
     let (stopped, failure) = ended(how, run.loads.done == 0)?;
     Ok((result_of(&run, stopped), failure))

@@ -1,10 +1,8 @@
 //! Carries a map out.
 
 use ssdyno_block::Time;
-use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
 use ssdyno_figures::RunResult;
-use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
 use super::load::{MapLoad, READ_BYTES, Reached, WRITE_BYTES};
@@ -14,8 +12,6 @@ use super::result::MapPoint;
 use crate::capacity::{DEPTH_MAX, DepthRate, LoadSlice, NextDepth};
 use crate::error::ProfileError;
 use crate::loads::{Loads, Timed, ended};
-use crate::observer::Observer;
-use crate::plan::ProfilePlan;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
 
@@ -69,31 +65,18 @@ pub(crate) struct MapRun<'a> {
     pub(crate) checks: Vec<Option<f64>>,
 }
 
-/// Carries the map of `plan` out, as [`ProfilePlan::execute`] does.
+/// Carries the map out that `loads` belong to.
 pub(crate) fn execute(
-    plan: &ProfilePlan,
+    loads: Loads<'_>,
     error: f64,
-    target: &mut KeptTarget,
-    observer: &mut dyn Observer,
 ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
-    let facts = target.facts();
-    let mut notes = Vec::new();
-    let span = plan.span_on(&facts, &mut notes)?;
-    let sector = u64::from(facts.sector_bytes);
-    let load =
-        MapLoad { read_bytes: READ_BYTES.max(sector), write_bytes: WRITE_BYTES.max(sector), span };
-    if span < 4 * load.write_bytes {
-        let what = format!("a span of {} is too small for its loads", Bytes(span));
-        return Err(ProfileError::plan(
-            what,
-            format!("use {} or more", Bytes(4 * load.write_bytes)),
-        ));
-    }
-    let buffer_bytes = target.write_buffer_bytes();
+    let [read_bytes, write_bytes] =
+        [READ_BYTES, WRITE_BYTES].map(|bytes| loads.request_bytes(bytes));
+    loads.check_span(write_bytes)?;
     let mut run = MapRun {
-        buffer_bytes,
-        loads: Loads::new(plan, target, observer, (span, notes)),
-        load,
+        buffer_bytes: loads.target.write_buffer_bytes(),
+        load: MapLoad { read_bytes, write_bytes, span: loads.span },
+        loads,
         most: [0.0; 2],
         depths: [Vec::new(), Vec::new()],
         mesh: Mesh::new(error),

@@ -116,15 +116,8 @@ fn play(truth: Truth, noise: Noise, drift: Drift, seed: u64) -> Played {
                 };
                 let time = truth(test, size_bytes) * noise * drift(all.all().len());
                 let seconds = time * requests as f64 * 1e-9;
-                all.add(Measurement {
-                    test,
-                    size_bytes,
-                    requests,
-                    seconds,
-                    whole: false,
-                    lead: 0,
-                    burst: None,
-                });
+                let one = Measurement::whole(test, size_bytes, requests, seconds);
+                all.add(Measurement { whole: false, ..one });
             }
         }
         assert!(all.all().len() < 20_000);

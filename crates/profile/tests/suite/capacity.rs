@@ -12,17 +12,10 @@ use crate::common::{Watch, direct};
 
 fn plan(target: &str, time: Time) -> ProfilePlan {
     ProfilePlan {
-        target: target.to_owned(),
-        method: Method::Capacity { error: 0.05 },
-        ops: vec![ProfileOp::Read, ProfileOp::Write],
         sizes: Vec::new(),
-        span: None,
-        depth: 1,
-        more_depths: Vec::new(),
-        solution: None,
         time: Some(time),
-        threshold: None,
         seed: 3,
+        ..ProfilePlan::new(target, Method::Capacity { error: 0.05 })
     }
 }
 

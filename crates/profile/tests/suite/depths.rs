@@ -4,10 +4,9 @@ use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{
-    Method, Observer, ProfileOp, ProfilePlan, ProfileResult, ProfileTest, SessionStart, Setup,
-    Stage, StoppedBecause,
+    Method, ProfileOp, ProfilePlan, ProfileResult, ProfileTest, SessionStart, Setup, StoppedBecause,
 };
-use ssdyno_session::{DriverSpec, HostSpec, RunSpec, Unattended};
+use ssdyno_session::{DriverSpec, HostSpec, Observer, RunSpec, Stage, Unattended};
 
 const ADAPTIVE: Method = Method::Adaptive { error: 0.05 };
 const SERRA: Method = Method::Serra { points: 3, repeat: 1 };
@@ -39,13 +38,11 @@ fn spec() -> RunSpec {
 /// Stops when so many tests are done.
 struct Until(u64);
 
-impl Observer for Until {
+impl<R> Observer<R> for Until {
     fn under_way(&mut self, stage: &Stage, _: &RunProgress) -> KeepGoing {
         assert!(stage.done < stage.of && stage.what.contains("depth "), "{stage:?}");
         if stage.done >= self.0 { KeepGoing::Stop } else { KeepGoing::Continue }
     }
-
-    fn checkpoint(&mut self, _: &ProfileResult) {}
 }
 
 fn session(plan: &ProfilePlan, before: Option<&ProfileResult>, tests: u64) -> ProfileResult {

@@ -1,37 +1,17 @@
 //! Maps of simulated devices with a closed form.
 
 use ssdyno_block::Time;
-use ssdyno_figures::{KeepGoing, RunProgress};
-use ssdyno_profile::{
-    MapResult, Method, Observer, ProfileOp, ProfilePlan, ProfileResult, Stage, StoppedBecause,
-};
+use ssdyno_profile::{MapResult, Method, ProfileOp, ProfilePlan, ProfileResult, StoppedBecause};
 use ssdyno_session::{DriverSpec, HostSpec, RunSpec, Unattended};
 
-/// Stops after so many loads.
-struct Watch(u64);
-
-impl Observer for Watch {
-    fn under_way(&mut self, stage: &Stage, _: &RunProgress) -> KeepGoing {
-        assert!(stage.done < stage.of, "{stage:?}");
-        if stage.done >= self.0 { KeepGoing::Stop } else { KeepGoing::Continue }
-    }
-
-    fn checkpoint(&mut self, _: &ProfileResult) {}
-}
+use crate::common::Until;
 
 fn plan(target: &str, time: Time) -> ProfilePlan {
     ProfilePlan {
-        target: target.to_owned(),
-        method: Method::Map { error: 0.1 },
-        ops: vec![ProfileOp::Read, ProfileOp::Write],
         sizes: Vec::new(),
-        span: None,
-        depth: 1,
-        more_depths: Vec::new(),
-        solution: None,
         time: Some(time),
-        threshold: None,
         seed: 3,
+        ..ProfilePlan::new(target, Method::Map { error: 0.1 })
     }
 }
 
@@ -39,7 +19,7 @@ fn execute(plan: &ProfilePlan, loads: u64) -> (ProfileResult, MapResult, bool) {
     let host = HostSpec { driver: Some(DriverSpec::Direct), ..HostSpec::default() };
     let spec = RunSpec { host, ..RunSpec::default() };
     let mut target = plan.open(&spec, &mut Unattended).unwrap();
-    let (result, failure) = plan.execute(&mut target, &mut Watch(loads)).unwrap();
+    let (result, failure) = plan.execute(&mut target, &mut Until(loads)).unwrap();
     assert!(ssdyno_profile::text(&result).contains("map, seed "));
     let page = ssdyno_profile::html(&result);
     roxmltree::Document::parse(&page.replacen("<!DOCTYPE html>\n", "", 1)).unwrap();

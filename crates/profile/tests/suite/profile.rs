@@ -16,17 +16,10 @@ fn intervals(text: &str) -> Vec<SizeInterval> {
 
 fn plan(target: &str) -> ProfilePlan {
     ProfilePlan {
-        target: target.to_owned(),
-        method: Method::Serra { points: 2, repeat: 1 },
-        ops: vec![ProfileOp::Read, ProfileOp::Write],
         sizes: intervals("8KiB..64KiB/8KiB,64KiB..256KiB/32KiB"),
         span: Some(Bytes(4 << 20)),
-        depth: 1,
-        more_depths: Vec::new(),
-        solution: None,
-        time: None,
-        threshold: None,
         seed: 7,
+        ..ProfilePlan::new(target, Method::Serra { points: 2, repeat: 1 })
     }
 }
 

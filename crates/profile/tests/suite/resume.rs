@@ -4,43 +4,19 @@ use std::collections::BTreeMap;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
-use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{
-    Method, Observer, ProfileError, ProfileOp, ProfilePlan, ProfileResult, ProfileTest, Ratio,
-    SessionStart, Setup, SizeInterval, Stage, StoppedBecause,
+    Method, ProfileError, ProfileOp, ProfilePlan, ProfileResult, ProfileTest, Ratio, SessionStart,
+    Setup, SizeInterval, StoppedBecause,
 };
 use ssdyno_session::{RunSpec, Unattended};
 
-use crate::common::direct;
+use crate::common::{Until, direct};
 
 fn plan(target: &str, method: Method) -> ProfilePlan {
     let sizes: Vec<SizeInterval> = ["8KiB..64KiB/8KiB", "64KiB..256KiB/32KiB"]
         .map(|interval| interval.parse().unwrap())
         .into();
-    ProfilePlan {
-        target: target.to_owned(),
-        method,
-        ops: vec![ProfileOp::Read, ProfileOp::Write],
-        sizes,
-        span: Some(Bytes(4 << 20)),
-        depth: 1,
-        more_depths: Vec::new(),
-        solution: None,
-        time: None,
-        threshold: None,
-        seed: 7,
-    }
-}
-
-/// Stops when so many tests are done.
-struct Until(u64);
-
-impl Observer for Until {
-    fn under_way(&mut self, stage: &Stage, _: &RunProgress) -> KeepGoing {
-        if stage.done >= self.0 { KeepGoing::Stop } else { KeepGoing::Continue }
-    }
-
-    fn checkpoint(&mut self, _: &ProfileResult) {}
+    ProfilePlan { sizes, span: Some(Bytes(4 << 20)), seed: 7, ..ProfilePlan::new(target, method) }
 }
 
 fn session(

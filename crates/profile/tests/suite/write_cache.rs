@@ -6,10 +6,9 @@ use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{
-    Method, Observer, ProfileOp, ProfilePlan, ProfileResult, Ratio, SizeInterval, Stage,
-    default_sizes,
+    Method, ProfileOp, ProfilePlan, ProfileResult, Ratio, SizeInterval, default_sizes,
 };
-use ssdyno_session::{FileContents, RunSpec, Unattended};
+use ssdyno_session::{FileContents, Observer, RunSpec, Stage, Unattended};
 
 /// Two disks behind a controller that writes back, as in `presets/devices/s2-suno.toml`.
 fn array(cache: &str) -> RunSpec {
@@ -25,28 +24,21 @@ fn array(cache: &str) -> RunSpec {
 
 struct Quiet;
 
-impl Observer for Quiet {
+impl<R> Observer<R> for Quiet {
     fn under_way(&mut self, _: &Stage, _: &RunProgress) -> KeepGoing {
         KeepGoing::Continue
     }
-
-    fn checkpoint(&mut self, _: &ProfileResult) {}
 }
 
 fn profile(method: Method, sizes: Vec<SizeInterval>, cache: &str, seed: u64) -> ProfileResult {
     let plan = ProfilePlan {
-        target: "sim:array".to_owned(),
-        method,
         ops: vec![ProfileOp::Write],
         sizes,
         span: Some(Bytes(400 << 20)),
-        depth: 1,
-        more_depths: Vec::new(),
-        solution: None,
         // The default of `ssdyno profile`; whole tests need what they need.
         time: matches!(method, Method::Adaptive { .. }).then(|| Time::from_s(180)),
-        threshold: None,
         seed,
+        ..ProfilePlan::new("sim:array", method)
     };
     let mut target = plan.open(&array(cache), &mut Unattended).unwrap();
     let (result, failure) = plan.execute(&mut target, &mut Quiet).unwrap();

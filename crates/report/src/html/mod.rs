@@ -125,15 +125,8 @@ fn header(page: &mut String, r: &RunResult) {
         let errors = if r.errors == 1 { "error" } else { "errors" };
         facts.push(format!("<b class=\"bad\">{} {errors}</b>", count(r.errors)));
     }
-    facts.push(match r.simulated_requests_per_wall_second {
-        Some(speed) => format!(
-            "{} simulated in {} ({} requests/s)",
-            seconds(r.simulated_seconds),
-            seconds(r.wall_seconds),
-            rate(speed)
-        ),
-        None => format!("{} measured", seconds(r.simulated_seconds)),
-    });
+    let measured = || format!("{} measured", seconds(r.simulated_seconds));
+    facts.push(text::simulated(r).unwrap_or_else(measured));
     let partial = match r.partial {
         true => " <span class=\"badge\">partial: the run was cut short</span>",
         false => "",

@@ -7,8 +7,10 @@ use std::path::Path;
 use ssdyno_block::Time;
 use ssdyno_device::delay::{DelayConfig, presets};
 use ssdyno_figures::{Keep, RunResult};
-use ssdyno_rig::{KeepGoing, RunError, RunLimits, SimRun, Source};
+use ssdyno_rig::{KeepGoing, RunError, SimRun, Source};
 use ssdyno_workload::{WorkloadConfig, read_fio_jobs};
+
+use crate::common;
 
 fn delay_100us() -> &'static str {
     presets::DELAYS.iter().find(|preset| preset.name == "delay-100us").unwrap().text
@@ -16,17 +18,7 @@ fn delay_100us() -> &'static str {
 
 fn run(source: Source) -> SimRun {
     let device = DelayConfig::parse(delay_100us()).unwrap();
-    SimRun {
-        target: "sim:delay-100us".into(),
-        device: device.into(),
-        workload: "test".into(),
-        source,
-        seed: 1,
-        limits: RunLimits::default(),
-        keep: Keep::All,
-        interval: None,
-        why: false,
-    }
+    SimRun { target: "sim:delay-100us".into(), keep: Keep::All, ..common::of(device, source) }
 }
 
 fn plan(text: &str) -> SimRun {

@@ -3,23 +3,15 @@
 
 use proptest::prelude::*;
 use ssdyno_device::LinkConfig;
-use ssdyno_figures::{Keep, RunResult};
+use ssdyno_figures::RunResult;
 use ssdyno_ftl::{Cleaning, CleaningPace, HotCold, PageClass, WearLevelling};
-use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_rig::{KeepGoing, SimRun};
 use ssdyno_ssd::{Config, presets};
 
+use crate::common;
+
 fn measure(device: Config, load: &str, seed: u64) -> RunResult {
-    let run = SimRun {
-        target: "sim:test".into(),
-        device: device.into(),
-        workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load).unwrap()),
-        seed,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: None,
-        why: false,
-    };
+    let run = SimRun { seed, ..common::direct(device, load) };
     run.execute(&mut |_| KeepGoing::Continue).unwrap().result
 }
 

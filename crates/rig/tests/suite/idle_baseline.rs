@@ -5,8 +5,7 @@ use ssdyno_block::Time;
 use ssdyno_device::DeviceSpec;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_driver_nvme::{Feature, NvmeConfig};
-use ssdyno_figures::Keep;
-use ssdyno_rig::{HostOptions, KeepGoing, RunLimits, SimMeasured, SimRun, Source};
+use ssdyno_rig::{HostOptions, KeepGoing, SimMeasured, SimRun};
 use ssdyno_ssd::{Config, presets};
 
 use crate::common;
@@ -24,17 +23,7 @@ const LOADS: [&str; 7] = [
 ];
 
 fn direct(device: DeviceSpec, load: &str) -> SimRun {
-    SimRun {
-        target: "sim:test".into(),
-        device: device.into(),
-        workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load).unwrap()),
-        seed: 5,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: None,
-        why: false,
-    }
+    SimRun { seed: 5, ..common::direct(device, load) }
 }
 
 fn nvme(device: &Config, load: &str, state: Option<u8>) -> SimRun {

@@ -1,11 +1,13 @@
 //! Intervals of the figures that are counts of the whole device, and the power over time that one of them is made of.
 
 use ssdyno_block::units::Bytes;
-use ssdyno_figures::{Interval, Keep, RunResult, WarningKind};
+use ssdyno_figures::{Interval, RunResult, WarningKind};
 use ssdyno_ftl::buffer::BufferPolicy;
 use ssdyno_ftl::{Fill, Precondition};
-use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_rig::{KeepGoing, SimRun};
 use ssdyno_ssd::{Config, presets};
+
+use crate::common;
 
 /// 8 planes of 128 blocks of 32 pages under `requests` random writes after `ramp_up` of them.
 fn measure(seed: u64, ramp_up: u32, requests: u32) -> RunResult {
@@ -33,17 +35,7 @@ fn on_device(seed: u64, keys: &str, change: impl FnOnce(&mut Config)) -> RunResu
     change(&mut device);
     let size = if keys.contains("block_size") { "" } else { "block_size = \"4KiB\"" };
     let load = format!("write_percent = 100\ndepth = 32\n{size}\n{keys}");
-    let run = SimRun {
-        target: "sim:test".into(),
-        device: device.into(),
-        workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(&load).unwrap()),
-        seed,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: None,
-        why: false,
-    };
+    let run = SimRun { seed, ..common::direct(device, &load) };
     run.execute(&mut |_| KeepGoing::Continue).unwrap().result
 }
 

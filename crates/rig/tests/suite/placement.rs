@@ -2,10 +2,12 @@
 //! *placement* and *cleaning* hold, and write amplification is that of planes that are equally full.
 
 use proptest::prelude::*;
-use ssdyno_figures::{Keep, RunResult};
+use ssdyno_figures::RunResult;
 use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, closed_forms};
-use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_rig::{KeepGoing, SimRun};
 use ssdyno_ssd::{Config, presets};
+
+use crate::common;
 
 const PLACEMENTS: [Placement; 4] =
     [Placement::Static, Placement::RoundRobin, Placement::MostFree, Placement::LeastBusy];
@@ -20,17 +22,7 @@ fn measure(device: &Config, depth: u32, (ramp_up, requests): (u32, u32)) -> RunR
 }
 
 fn run(device: &Config, load: &str, seed: u64) -> SimRun {
-    SimRun {
-        target: "sim:test".into(),
-        device: device.clone().into(),
-        workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load).unwrap()),
-        seed,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: None,
-        why: false,
-    }
+    SimRun { seed, ..common::direct(device.clone(), load) }
 }
 
 /// Channels, chips on each, dies of each, planes of each.

@@ -7,11 +7,10 @@ use ssdyno_block::units::Span;
 use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::DeviceSpec;
 use ssdyno_device::delay::DelayConfig;
-use ssdyno_figures::{Keep, RunResult};
+use ssdyno_figures::RunResult;
 use ssdyno_host::ThreadMode;
 use ssdyno_rig::{
-    Attach, DevicePath, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, RunLimits,
-    SimRun, Source,
+    Attach, DevicePath, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, SimRun, Source,
 };
 
 use crate::common;
@@ -59,17 +58,7 @@ fn attached(
         HostOptions { cores: Some(cores), mode: Some(ThreadMode::Sync), ..HostOptions::default() };
     let host = HostPlan::new("host", config, &options, Some(&load));
     let attach = Attach::behind(device, host, path);
-    let run = SimRun {
-        target: "sim:delay".into(),
-        device: attach,
-        workload: "test".into(),
-        source: Source::Generator(load),
-        seed: 1,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: None,
-        why: false,
-    };
+    let run = SimRun { target: "sim:delay".into(), ..common::of(attach, Source::Generator(load)) };
     let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(measured.failure.is_none());
     for invariant in &measured.result.invariants {

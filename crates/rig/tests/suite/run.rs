@@ -4,9 +4,11 @@ use ssdyno_block::Time;
 use ssdyno_figures::{Keep, RunResult};
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunError, RunLimits, RunProgress,
-    Session, SimMeasured, SimRun, Source,
+    Session, SimMeasured, SimRun,
 };
 use ssdyno_ssd::{Config, presets};
+
+use crate::common;
 
 /// Configuration A with fewer blocks and some lines replaced.
 fn config(changes: &[(&str, &str)]) -> Config {
@@ -19,17 +21,7 @@ fn config(changes: &[(&str, &str)]) -> Config {
 }
 
 fn run(device: Config, workload: &str, seed: u64) -> SimRun {
-    SimRun {
-        target: "sim:test".into(),
-        device: device.into(),
-        workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(workload).unwrap()),
-        seed,
-        limits: RunLimits::default(),
-        keep: Keep::All,
-        interval: None,
-        why: false,
-    }
+    SimRun { seed, keep: Keep::All, ..common::direct(device, workload) }
 }
 
 fn measure(run: &SimRun) -> SimMeasured {

@@ -8,8 +8,10 @@
 use ssdyno_figures::Keep;
 use ssdyno_ftl::buffer::BufferPolicy;
 use ssdyno_ftl::{Cleaning, WearLevelling};
-use ssdyno_rig::{KeepGoing, RunLimits, SimMeasured, SimRun, Source};
+use ssdyno_rig::{KeepGoing, SimMeasured, SimRun};
 use ssdyno_ssd::{Config, presets};
+
+use crate::common;
 
 /// Parts that each end of a run is divided into, for its standard error.
 const PARTS: usize = 20;
@@ -24,17 +26,7 @@ fn run(device: &Config, requests: u64, seed: u64) -> SimMeasured {
          requests = {}",
         ramp_up + requests
     );
-    let run = SimRun {
-        target: "sim:test".into(),
-        device: device.clone().into(),
-        workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(&load).unwrap()),
-        seed,
-        limits: RunLimits::default(),
-        keep: Keep::None,
-        interval: None,
-        why: false,
-    };
+    let run = SimRun { seed, keep: Keep::None, ..common::direct(device.clone(), &load) };
     run.execute(&mut |_| KeepGoing::Continue).unwrap()
 }
 

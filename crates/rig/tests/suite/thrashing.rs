@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use ssdyno_block::units::Bytes;
-use ssdyno_figures::Keep;
 use ssdyno_ftl::{Cleaning, WearLevelling};
-use ssdyno_rig::{KeepGoing, RunError, RunLimits, RunProgress, SimRun, Source};
+use ssdyno_rig::{KeepGoing, RunError, RunProgress, SimRun};
 use ssdyno_ssd::{Config, presets};
+
+use crate::common;
 
 /// CPU time that may pass between two reports, and between the order to stop and the end: half of the second
 /// that the user waits at most, for machines that are busy with something else.
@@ -31,17 +32,7 @@ fn device(channels: u32, pages_per_block: u32, policy: Cleaning) -> Config {
 fn run(device: Config, requests: u32) -> SimRun {
     let load =
         format!("write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\nrequests = {requests}");
-    SimRun {
-        target: "sim:test".into(),
-        device: device.into(),
-        workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(&load).unwrap()),
-        seed: 1,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: None,
-        why: false,
-    }
+    common::direct(device, &load)
 }
 
 /// The longest time without a report, and the result of `run`, which is stopped when `stop` returns true for its

@@ -2,7 +2,9 @@
 
 use ssdyno_device::DeviceSpec;
 use ssdyno_device::array::{ArrayConfig, ArrayTable, MemberSpec};
-use ssdyno_rig::{Attach, KeepGoing, SimRun};
+use ssdyno_rig::{KeepGoing, SimRun};
+
+use crate::common;
 
 #[path = "../../examples/drum.rs"]
 mod drum;
@@ -60,19 +62,8 @@ fn members_of_an_array_are_accounted_by_path() {
     let inner = array(vec![drum("10ms"), drum("11ms")]);
     let device = array(vec![drum("17ms"), inner]);
     let load = "read_percent = 50\nblock_size = \"64KiB\"\ndepth = 4\nrequests = 300";
-    let run = SimRun {
-        target: "array".into(),
-        device: Attach::from(device),
-        workload: "mixed".into(),
-        source: ssdyno_rig::Source::Generator(
-            ssdyno_workload::WorkloadConfig::from_toml(load).unwrap(),
-        ),
-        seed: 1,
-        limits: ssdyno_rig::RunLimits::default(),
-        keep: ssdyno_figures::Keep::Summary,
-        interval: None,
-        why: false,
-    };
+    let run =
+        SimRun { target: "array".into(), workload: "mixed".into(), ..common::direct(device, load) };
     let result = run.execute(&mut |_| KeepGoing::Continue).unwrap().result;
     let busy: Vec<_> = result.busy_by_part.iter().map(|part| part.part.as_str()).collect();
     let expected = [

@@ -393,6 +393,28 @@ impl RunSpec {
         spec
     }
 
+    /// The same way to `target` and the same permissions, for a `measurement` of many loads with up to `depth` requests
+    /// outstanding.
+    #[must_use]
+    pub fn of_many_loads(&self, target: &str, measurement: &str, depth: u32, seed: u64) -> RunSpec {
+        // The number of outstanding requests decides how many threads the host has. The target is
+        // opened once for all loads, so the number is told here.
+        let load = [("depth".to_owned(), i64::from(depth).into())];
+        let workload = Some(load.into_iter().collect());
+        RunSpec {
+            target: Some(target.to_owned()),
+            workload: Some(measurement.to_owned()),
+            seed,
+            set: self.set.clone(),
+            keep: Keep::Summary,
+            host: self.host.clone(),
+            real: self.real.clone(),
+            write: self.write.clone(),
+            contents: FileContents { workload, ..self.contents.clone() },
+            ..RunSpec::default()
+        }
+    }
+
     /// With the same default workload for all `targets`: they are to be compared.
     #[must_use]
     pub fn for_all<'a>(mut self, targets: impl IntoIterator<Item = &'a String>) -> RunSpec {

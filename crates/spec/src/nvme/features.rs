@@ -43,8 +43,6 @@ pub mod select {
     pub const CURRENT: u8 = 0;
     /// The value after a reset, if none was saved.
     pub const DEFAULT: u8 = 1;
-    /// The saved value.
-    pub const SAVED: u8 = 2;
     /// Bits: 0 can be saved, 1 belongs to a namespace, 2 can be changed.
     pub const CAPABILITIES: u8 = 3;
 }
@@ -113,8 +111,6 @@ wire! {
 pub mod dataset {
     /// IDR: the ranges will be read as a whole.
     pub const INTEGRAL_READ: u32 = 1;
-    /// IDW: the ranges will be written as a whole.
-    pub const INTEGRAL_WRITE: u32 = 2;
     /// AD: the ranges hold no data any more.
     pub const DEALLOCATE: u32 = 4;
 }

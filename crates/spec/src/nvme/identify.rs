@@ -241,8 +241,6 @@ pub mod sanicap {
     pub const BLOCK_ERASE: u32 = 1 << 1;
     /// OWS: overwrite.
     pub const OVERWRITE: u32 = 1 << 2;
-    /// NDI: everything is deallocated whatever the command says.
-    pub const DEALLOCATES_ALWAYS: u32 = 1 << 29;
     /// NODMMAS = 2: without deallocation the medium is written once more. Before version 1.4 nothing
     /// is said.
     pub const WRITES_ONCE_MORE: u32 = 2 << 30;

@@ -2,8 +2,6 @@
 
 /// Vendor identifier, 16 bits; 0xffff if nothing responds.
 pub const VENDOR_ID: u16 = 0x00;
-/// Device identifier, 16 bits.
-pub const DEVICE_ID: u16 = 0x02;
 /// Command register, 16 bits.
 pub const COMMAND: u16 = 0x04;
 /// Status register, 16 bits.
@@ -27,8 +25,6 @@ pub const EXPANSION_ROM_ADDRESS: u32 = !0x7ff;
 pub const CAPABILITIES: u16 = 0x34;
 /// Interrupt line, 8 bits: what firmware routed.
 pub const INTERRUPT_LINE: u16 = 0x3c;
-/// Interrupt pin, 8 bits: 0 none, 1 to 4 are INTA to INTD.
-pub const INTERRUPT_PIN: u16 = 0x3d;
 
 /// Vendor of the subsystem, 16 bits; layout 0 only.
 pub const SUBSYSTEM_VENDOR_ID: u16 = 0x2c;

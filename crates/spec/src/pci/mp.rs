@@ -11,8 +11,6 @@ pub const FLOATING_TABLE: usize = 4;
 pub const FLOATING_LENGTH: usize = 8;
 /// Floating pointer: feature byte 1; 0 means that there is a table, else a default configuration.
 pub const FLOATING_FEATURE_1: usize = 11;
-/// Floating pointer: feature byte 2; bit 7 means that the IMCR is there and the PIC mode in force.
-pub const FLOATING_FEATURE_2: usize = 12;
 
 /// What the table starts with (MP clause 4.2).
 pub const TABLE_SIGNATURE: [u8; 4] = *b"PCMP";
@@ -32,8 +30,6 @@ pub const HEADER_ENTRIES: usize = 34;
 pub const HEADER_LOCAL_APIC: usize = 36;
 /// Header: length of the extended table, 16 bits.
 pub const HEADER_EXTENDED_LENGTH: usize = 40;
-/// Header: checksum of the extended table, 8 bits.
-pub const HEADER_EXTENDED_CHECKSUM: usize = 42;
 
 /// Entry type: a processor, 20 bytes (MP clause 4.3.1).
 pub const ENTRY_PROCESSOR: u8 = 0;
@@ -54,5 +50,3 @@ pub const BUS_PCI: [u8; 6] = *b"PCI   ";
 
 /// Interrupt type of an entry: vectored, as PCI interrupts are (MP table 4-12).
 pub const INTERRUPT_VECTORED: u8 = 0;
-/// Destination that means all I/O APICs, or all local APICs.
-pub const DESTINATION_ALL: u8 = 0xff;

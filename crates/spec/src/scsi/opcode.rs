@@ -131,8 +131,6 @@ pub mod persistent_reserve_in {
     pub const READ_RESERVATION: u8 = 1;
     /// REPORT CAPABILITIES.
     pub const REPORT_CAPABILITIES: u8 = 2;
-    /// READ FULL STATUS.
-    pub const READ_FULL_STATUS: u8 = 3;
 }
 
 /// Service actions of [`PERSISTENT_RESERVE_OUT`] (SPC-4, table 230).

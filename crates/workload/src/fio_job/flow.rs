@@ -107,13 +107,7 @@ impl Workload for Flowing {
         step
     }
 
-    fn inner(&self) -> Option<&dyn Workload> {
-        Some(self.inner.as_ref())
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn Workload> {
-        Some(self.inner.as_mut())
-    }
+    crate::wraps_inner!();
 
     fn completed(&mut self, finished: Finished, now: Time) {
         self.inner.completed(finished, now);

@@ -40,13 +40,7 @@ impl Workload for Draining {
         step
     }
 
-    fn inner(&self) -> Option<&dyn Workload> {
-        Some(self.inner.as_ref())
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn Workload> {
-        Some(self.inner.as_mut())
-    }
+    crate::wraps_inner!();
 
     fn completed(&mut self, finished: Finished, now: Time) {
         self.outstanding = self.outstanding.saturating_sub(1);

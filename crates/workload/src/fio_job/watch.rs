@@ -236,13 +236,7 @@ impl Workload for Watched {
         step
     }
 
-    fn inner(&self) -> Option<&dyn Workload> {
-        Some(self.inner.as_ref())
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn Workload> {
-        Some(self.inner.as_mut())
-    }
+    crate::wraps_inner!();
 
     fn completed(&mut self, finished: Finished, now: Time) {
         // A second that is over at `now` excludes this completion.

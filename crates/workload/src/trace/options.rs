@@ -51,18 +51,20 @@ ssdyno_block::named! {
     }
 }
 
-/// How to handle a request that ends beyond the last byte of the target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum BeyondEnd {
-    /// The workload ends with an error.
-    #[default]
-    Fail,
-    /// Addresses are taken modulo the target's size; a request across the end is split. A request longer than the
-    /// target is an error, and so is one that ends beyond the slot of its device.
-    Wrap,
-    /// The request is left out, and counted in the notes.
-    Skip,
+ssdyno_block::named! {
+    /// How to handle a request that ends beyond the last byte of the target.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum BeyondEnd: name {
+        /// The workload ends with an error.
+        #[default]
+        Fail = "fail",
+        /// Addresses are taken modulo the target's size; a request across the end is split. A request longer than the
+        /// target is an error, and so is one that ends beyond the slot of its device.
+        Wrap = "wrap",
+        /// The request is left out, and counted in the notes.
+        Skip = "skip",
+    }
 }
 
 /// Which event of `blkparse` counts as the start of a request.
@@ -128,11 +130,6 @@ impl TraceOptions {
             }
             _ => self.depth_limit,
         };
-        let beyond_end = match self.beyond_end {
-            BeyondEnd::Fail => "fail",
-            BeyondEnd::Wrap => "wrap",
-            BeyondEnd::Skip => "skip",
-        };
         let mut pairs = vec![
             // The resolved format of a detected trace is not known here. The text says so instead
             // of naming a format that another version might not detect.
@@ -145,7 +142,7 @@ impl TraceOptions {
         pairs.extend(self.slot_bytes.map(|bytes| ("trace_slot", text(&format!("{bytes}B")))));
         pairs.push(("trace_ids", text(self.object_ids.name())));
         pairs.extend(self.columns.iter().map(|columns| ("trace_columns", text(columns))));
-        pairs.push(("beyond_end", text(beyond_end)));
+        pairs.push(("beyond_end", text(self.beyond_end.name())));
         pairs.into_iter().map(|(key, value)| format!("{key} = {value}")).collect()
     }
 }

@@ -6,9 +6,7 @@ use super::*;
 use crate::capacity::{
     CapacityFigure, CheckedLoad, DiskFacts, Figure, MediaKind, ModerateLatency, RateBurst,
 };
-use crate::findings::Verdict;
 use crate::method::MethodName;
-use crate::result::{ByTest, ProfileSummary};
 use crate::stopped::StoppedBecause;
 
 const VALUES: [f64; 6] = [2.6e9, 412_345.6, 449_000.4, 1.7e9, 180_000.0, 56_000.0];
@@ -74,7 +72,6 @@ fn result() -> ProfileResult {
         warnings: vec!["something is unusual".to_owned()],
     };
     ProfileResult {
-        map: None,
         schema_version: 1,
         target: "/dev/nvme0n1".to_owned(),
         method: MethodName::Capacity,
@@ -83,26 +80,8 @@ fn result() -> ProfileResult {
         depth: 64,
         stopped_because: StoppedBecause::WithinError,
         seconds_spent: 90.0,
-        wall_seconds: 0.0,
-        sizes_bytes: Vec::new(),
-        read_ratio: Vec::new(),
-        write_ratio: Vec::new(),
-        summary: ProfileSummary::default(),
-        curves: ByTest::default(),
-        verdict: Verdict::default(),
-        breakpoints: BTreeMap::new(),
-        lack_of_fit: BTreeMap::new(),
-        noise_floor: None,
-        advice: Vec::new(),
-        measurements: Vec::new(),
         capacity: Some(capacity),
-        plan: None,
-        sessions: Vec::new(),
-        more_depths: Vec::new(),
-        solution: None,
-        more_solutions: Vec::new(),
-        warnings: Vec::new(),
-        notes: Vec::new(),
+        ..ProfileResult::default()
     }
 }
 

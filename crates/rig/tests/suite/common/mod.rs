@@ -8,7 +8,6 @@ use ssdyno_rig::{
 };
 use ssdyno_ssd::{Config, presets};
 
-#[allow(dead_code, reason = "some tests take presets as they are")]
 /// A small SSD with a controller.
 pub(crate) fn device() -> Config {
     let mut device = Config::parse(presets::find("nvme-tlc").unwrap().text).unwrap();
@@ -21,20 +20,24 @@ pub(crate) fn device() -> Config {
     device
 }
 
-#[allow(dead_code, reason = "some tests have a host before each device")]
-/// A run of `device` without a host, seed 1.
-pub(crate) fn direct(device: impl Into<Attach>, workload: &str) -> SimRun {
+/// A run of `device` under the load `source`, seed 1.
+pub(crate) fn of(device: impl Into<Attach>, source: Source) -> SimRun {
     SimRun {
         target: "sim:test".into(),
         device: device.into(),
         workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(workload).unwrap()),
+        source,
         seed: 1,
         limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
         why: false,
     }
+}
+
+/// A run of `device` without a host, seed 1.
+pub(crate) fn direct(device: impl Into<Attach>, workload: &str) -> SimRun {
+    of(device, Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(workload).unwrap()))
 }
 
 /// A run of `device` under `driver`, which has queues of 4096 entries, in the host of that name.
@@ -51,20 +54,10 @@ pub(crate) fn run(
     let host = HostPlan::new(host, config, options, Some(&load));
     let scsi = options.stack == Some(Stack::Scsi);
     let driver = NvmeConfig { entries: 4096, scsi, ..driver };
-    SimRun {
-        target: "sim:test".into(),
-        device: Attach::behind(device, host, DevicePath::Nvme(Box::new(driver))),
-        workload: "test".into(),
-        source: Source::Generator(load),
-        seed,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: None,
-        why: false,
-    }
+    let attach = Attach::behind(device, host, DevicePath::Nvme(Box::new(driver)));
+    SimRun { seed, ..of(attach, Source::Generator(load)) }
 }
 
-#[allow(dead_code, reason = "runs with faults are measured otherwise")]
 /// The figures of `run`, in which nothing failed and every invariant held.
 pub(crate) fn measure(run: &SimRun) -> RunResult {
     let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();

@@ -10,11 +10,11 @@ use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::{CompletionPolicy, RingDriverOptions as RingOptions};
-use ssdyno_figures::{DeviceFaults, DriverActionKind, FaultsResult, Keep, RunResult, StopReason};
+use ssdyno_figures::{DeviceFaults, DriverActionKind, FaultsResult, RunResult, StopReason};
 use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig,
-    NetworkFaultConfig, RunError, RunLimits, SimMeasured, SimRun, Source, Stack,
+    NetworkFaultConfig, RunError, SimMeasured, SimRun, Source, Stack,
 };
 
 use crate::common;
@@ -58,17 +58,7 @@ fn plan(name: &str, load: &str) -> (HostPlan, Source) {
 }
 
 fn of(device: Attach, source: Source, seed: u64) -> SimRun {
-    SimRun {
-        target: "sim:test".into(),
-        device,
-        workload: "test".into(),
-        source,
-        seed,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: None,
-        why: false,
-    }
+    SimRun { seed, ..common::of(device, source) }
 }
 
 /// A ring card with DRAM and a driver that waits 5 ms for an answer.
