@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 use ssdyno_figures::{
-    Energy, Interval, Latency, LatencyIntervals, RunResult, StopReason, Warning, WarningKind,
+    Interval, Latency, LatencyIntervals, RunResult, StopReason, Warning, WarningKind,
     bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant, things,
     watts,
 };
 
 use crate::headline::headline_figures;
 use crate::lines;
+use crate::lines::energy::{above_idle, energy_used, mean_power, parts, settling};
 use crate::lines::hosts::{SYSTEM_TITLES, system_row};
 use crate::lines::jobs::HEADER;
 
@@ -355,12 +356,6 @@ fn energy(text: &mut String, r: &RunResult) {
     line(text, format_args!("{each}{}{}", above_idle(&e), product.unwrap_or_default()));
 }
 
-/// The energy of a run, if there is any: a device that is only a delay has no energy model, and a
-/// run without time uses no energy.
-pub(crate) fn energy_used(r: &RunResult) -> Option<Energy> {
-    r.energy_joules.filter(|e| e.total > 0.0)
-}
-
 /// A rate of a run in words: a run of no time has none.
 pub(crate) fn rate_of(r: &RunResult, value: f64, words: fn(f64) -> String) -> String {
     if r.simulated_seconds > 0.0 || r.requests == 0 { words(value) } else { "-".into() }
@@ -376,45 +371,6 @@ pub(crate) fn simulated(r: &RunResult) -> Option<String> {
 /// `1 request`, `2 000 requests`.
 pub(crate) fn requests(n: u64) -> String {
     things(n, "request")
-}
-
-/// Mean power of `energy_joules` of a result, in watts; `None` of no time.
-pub(crate) fn mean_power(r: &RunResult, energy_joules: f64) -> Option<f64> {
-    let of_seconds = r.energy_seconds.unwrap_or(r.simulated_seconds);
-    (of_seconds > 0.0).then(|| energy_joules / of_seconds)
-}
-
-/// What the work added, in words.
-pub(crate) fn above_idle(e: &Energy) -> String {
-    let side = if e.above_idle < 0.0 { "below" } else { "above" };
-    format!("{} {side} idle", joules(e.above_idle.abs()))
-}
-
-/// Says that `energy` is of more than the recorded window, where it is by a hundredth or more.
-pub(crate) fn settling(r: &RunResult, energy: &str) -> Option<String> {
-    let whole = r.energy_seconds.filter(|whole| *whole > 1.01 * r.simulated_seconds)?;
-    let more = seconds(whole - r.simulated_seconds);
-    let whole = seconds(whole);
-    // It need not be busy all the time: a page cache of the host writes back after seconds of sleep.
-    let why = match r.requests {
-        0 => "the whole run, because nothing was recorded".to_owned(),
-        _ => format!("all work was finished {more} after the last completion"),
-    };
-    Some(format!("{energy} covers {whole}: {why}"))
-}
-
-/// The rows of the energy table: the whole, then its parts.
-pub(crate) fn parts(e: &Energy) -> Vec<(&'static str, f64)> {
-    let of_controller = [("flash", e.flash), ("cpu", e.cpu), ("dram", e.dram), ("bus", e.bus)];
-    let mut all = vec![("total", e.total)];
-    // A disk declares all of its parts, and has none of a controller of flash.
-    if e.parts == 0.0 || of_controller.iter().any(|(_, joules)| *joules != 0.0) {
-        all.extend(of_controller);
-    }
-    if e.parts != 0.0 {
-        all.push(("parts", e.parts));
-    }
-    all
 }
 
 fn expected(text: &mut String, r: &RunResult) {

@@ -3,7 +3,7 @@
 use ssdyno_block::counted;
 use ssdyno_figures::RunResult;
 
-use crate::text::{energy_used, settling};
+use crate::lines::energy::{energy_used, settling};
 
 /// A reason why a comparison of two runs is unfair.
 pub(crate) struct Unfair {

@@ -10,7 +10,7 @@ use ssdyno_figures::{
 use super::markup::{escape, pair};
 use super::page::table;
 use super::plot::{Axis, Plot, short};
-use crate::text::{energy_used, parts};
+use crate::lines::energy::{energy_used, parts};
 
 pub(super) fn ns_tick(v: f64) -> String {
     short(nanoseconds(v))

@@ -24,6 +24,7 @@ use ssdyno_figures::{
 };
 
 use crate::lines;
+use crate::lines::energy;
 use crate::text::{self, either_side, plus_minus};
 pub use comparison::comparison_html;
 pub use page::{Page, table};
@@ -163,18 +164,18 @@ fn cards(page: &mut String, r: &RunResult) {
         let interval = within(confidence.and_then(|all| all.write_amplification));
         card("Write amplification", significant(amplification, 4), &interval);
     }
-    if let Some(e) = text::energy_used(r) {
+    if let Some(e) = energy::energy_used(r) {
         let interval = confidence.and_then(|all| all.energy_joules_per_request);
         let mut above = match within(interval) {
-            interval if interval.is_empty() => text::above_idle(&e),
-            interval => format!("{interval}, {}", text::above_idle(&e)),
+            interval if interval.is_empty() => energy::above_idle(&e),
+            interval => format!("{interval}, {}", energy::above_idle(&e)),
         };
         if let Some(product) = lines::latency::energy_delay(r) {
             above += &format!(", {product}");
         }
         card("Energy per request", e.per_request.map_or("-".into(), joules), &above);
-        if let Some(power) = text::mean_power(r, e.total) {
-            let of = text::settling(r, "the energy").map(|whole| format!("; {whole}"));
+        if let Some(power) = energy::mean_power(r, e.total) {
+            let of = energy::settling(r, "the energy").map(|whole| format!("; {whole}"));
             let of = of.unwrap_or_default();
             card("Mean power", watts(power), &format!("{} in total{of}", joules(e.total)));
         }

@@ -11,7 +11,8 @@ use super::markup::escape;
 use super::page::table;
 use super::plot::short;
 use crate::lines;
-use crate::text::{self, deviation, either_side, energy_used, own_cost, precision};
+use crate::lines::energy::energy_used;
+use crate::text::{self, deviation, either_side, own_cost, precision};
 
 pub(super) fn latency(r: &RunResult) -> String {
     let Some(latency) = &r.latency_ns else { return String::new() };

@@ -1,5 +1,6 @@
 //! The parts of a result as lines of text and as rows of tables, which the terminal and the page share.
 
+pub(crate) mod energy;
 pub(crate) mod faults;
 pub(crate) mod host;
 pub(crate) mod hosts;
