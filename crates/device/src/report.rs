@@ -126,6 +126,9 @@ pub struct UnitReport {
     pub idle_part: Option<(u16, u8)>,
     /// Bytes in its write buffer or write-back cache that are not on its medium yet.
     pub buffered_bytes: u64,
+    /// Writes that had to wait for room in that cache so far, whichever of its limits they met; 0 for a device with flash, whose
+    /// programs say what left its buffer.
+    pub buffer_waits: u64,
     /// Its flash, where it has some.
     pub flash: Option<FlashReport>,
     /// Its limits of rate that have credits for bursts.
@@ -167,6 +170,7 @@ impl DeviceReport {
             idle_states: Vec::new(),
             idle_part: None,
             buffered_bytes: 0,
+            buffer_waits: 0,
             flash: None,
             credits: Vec::new(),
             injected: None,
@@ -232,6 +236,18 @@ impl DeviceReport {
         self.units.iter().map(|unit| unit.buffered_bytes).sum()
     }
 
+    /// Writes of the host that had to wait for room in a write-back cache so far. The caches behind another one do not count:
+    /// the host does not wait for them.
+    pub fn buffer_waits(&self) -> u64 {
+        let is_in_front = |front: &UnitReport, unit: &UnitReport| {
+            let rest = unit.path.strip_prefix(&front.path);
+            front.facts.write_buffer_bytes > 0 && rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        let units = self.units.iter();
+        let counted = units.filter(|unit| !self.units.iter().any(|front| is_in_front(front, unit)));
+        counted.map(|unit| unit.buffer_waits).sum()
+    }
+
     /// How worn all flash is: the worst of each figure, and the sum of the bad blocks.
     pub fn health(&self) -> Health {
         let all =
@@ -270,4 +286,30 @@ fn flash_unit(config: &EnergyConfig, facts: &Facts) -> Option<FlashUnit> {
 /// The name of a part, and the names of its activities.
 fn part_names(part: &PartPower) -> (String, Vec<String>) {
     (part.name.clone(), part.activities.iter().map(|(name, _)| name.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_behind_another_cache_do_not_make_the_host_wait() {
+        let facts = |write_buffer_bytes| DeviceFacts {
+            capacity_bytes: 1 << 30,
+            sector_bytes: 512,
+            queue_depth: 1,
+            write_buffer_bytes,
+            link_ways: 1,
+        };
+        let waits = |write_buffer_bytes, of_controller| {
+            let mut report = DeviceReport::default();
+            let array = facts(write_buffer_bytes);
+            report.unit("array", array, PowerModel::Parts(Vec::new())).buffer_waits = of_controller;
+            report.within = Some(("array".to_owned(), 0, String::new()));
+            report.unit("disk", facts(1 << 20), PowerModel::Parts(Vec::new())).buffer_waits = 40;
+            report.buffer_waits()
+        };
+        assert_eq!(waits(1 << 20, 3), 3);
+        assert_eq!(waits(0, 0), 40);
+    }
 }

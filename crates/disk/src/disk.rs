@@ -428,6 +428,7 @@ impl Device for Disk {
         let powers: Vec<PartPower> = Parts::powers(&self.table.power);
         let unit = report.unit(DiskConfig::NAME, facts, PowerModel::Parts(powers));
         unit.buffered_bytes = self.writes.held_bytes(u64::from(self.sector_bytes()));
+        unit.buffer_waits = self.writes.waits();
         if let Some(at) = self.rests_from() {
             (unit.idle_states, unit.idle_part) = (vec![(0, at)], Some(Parts::resting()));
         }

@@ -23,6 +23,8 @@ pub(crate) struct WriteBack {
     under_way: Option<Job>,
     /// Commands without room, in order, with what they write.
     stalled: VecDeque<(u32, Extent)>,
+    /// Commands that had to wait for room so far.
+    waits: u64,
     /// Flushes, each with the number of the last extent before it.
     flushes: Vec<(u32, u64)>,
     arrivals: u64,
@@ -42,6 +44,11 @@ impl WriteBack {
     /// Bytes that wait, in blocks of `sector_bytes`.
     pub(crate) fn held_bytes(&self, sector_bytes: u64) -> u64 {
         self.held * sector_bytes
+    }
+
+    /// Commands that had to wait for room so far, of blocks or of extents.
+    pub(crate) fn waits(&self) -> u64 {
+        self.waits
     }
 
     /// False: every write goes to the medium before it completes.
@@ -76,6 +83,7 @@ impl WriteBack {
             return true;
         }
         self.stalled.push_back((slot, *extent));
+        self.waits += 1;
         false
     }
 

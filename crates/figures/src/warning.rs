@@ -75,6 +75,9 @@ pub struct Warning {
     /// The remedy; `null` without a remedy.
     #[serde(default)]
     pub help: Option<String>,
+    /// Bytes that a load must write to be free of the warning; `null` if that is unknown, or if more writes do not help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes_least_bytes: Option<u64>,
 }
 
 /// How help begins that advises more requests.
@@ -83,7 +86,7 @@ pub const MORE_REQUESTS: &str = "give the run at least";
 impl Warning {
     /// A warning without help.
     pub fn new(kind: WarningKind, message: impl Into<String>) -> Warning {
-        Warning { kind, message: message.into(), help: None }
+        Warning { kind, message: message.into(), help: None, writes_least_bytes: None }
     }
 
     /// The same, with what to do about it.

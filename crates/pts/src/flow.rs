@@ -1,19 +1,18 @@
 //! Purge, preconditioning, rounds.
 
-use ssdyno_block::Time;
-use ssdyno_figures::{ByOp, KeepGoing, LatencyBin, RunProgress, RunResult, Warning, WarningKind};
+use ssdyno_figures::{
+    ByOp, KeepGoing, LatencyBin, RunProgress, RunResult, Warning, WarningKind, significant,
+};
 use ssdyno_session::{KeptTarget, Observer, Stage};
 
+use crate::doubt::Doubt;
 use crate::error::PtsError;
 use crate::plan::{Load, PartPlan, PtsPlan, Test};
 use crate::result::{PtsCell, PtsHistogram, PtsPart, PtsResult, PtsStep, Round, Settings, Tracked};
-use crate::rule::{WINDOW_ROUNDS, Window};
+use crate::rule::Window;
 use crate::target::purge;
 
 const SPECIFICATION: &str = "SNIA Solid State Storage Performance Test Specification 2.0.2";
-
-/// Length of a load by the specification.
-const MINUTE: Time = Time::from_s(60);
 
 /// Version of the shape of [`PtsResult`].
 const SCHEMA_VERSION: u32 = 1;
@@ -60,87 +59,19 @@ impl PtsPlan {
         let rounds: u64 =
             parts.iter().map(|p| u64::from(self.rounds_max) * p.loads.len() as u64).sum();
         let stage = Stage { what: String::new(), done: 0, of: rounds + 3 * parts.len() as u64 };
-        let mut flow = Run { plan: self, target, observer, result, stage };
+        let mut flow = Run { plan: self, target, observer, result, stage, doubts: Vec::new() };
         // An error after the first load does not cost the rounds before it. The partial result
         // and the error are returned together.
         let failure = flow.parts(&parts).err();
-        let mut result = flow.result;
+        let (mut result, doubts) = (flow.result, flow.doubts);
         let machine = flow.target.machine_warning();
         // The result was marked partial from the start. A checkpoint that outlives a crash of
         // the machine is then partial without further work.
         result.partial = failure.is_some();
-        self.remark(&mut result);
+        self.remark(&mut result, &doubts, flow.target.slows_with_writes());
         result.steady = failure.is_none() && result.parts.iter().all(PtsPart::is_steady);
         result.warnings.extend(machine);
         Ok((result, failure))
-    }
-
-    fn remark(&self, result: &mut PtsResult) {
-        let range = result.settings.active_range_bytes;
-        for part in &mut result.parts {
-            part.tracked.doubt =
-                part.tracked.doubt.take().or_else(|| self.short_rounds(part, range));
-            if !result.partial && !part.is_constant() {
-                result.notes.push(format!(
-                    "{}: no steady state within {} rounds; the figures cover the last five rounds (the specification permits such a report)",
-                    part.name,
-                    part.rounds.len()
-                ));
-            }
-            result.warnings.extend(self.too_little(part, range));
-        }
-        if self.round < MINUTE {
-            let text = format!(
-                "each load ran for {}; the specification requires one minute",
-                ssdyno_figures::seconds(self.round.as_s_f64())
-            );
-            result.notes.push(text);
-        }
-    }
-
-    /// The doubt about a part whose loads are shorter than the specification requires, and whose rounds wrote less than the
-    /// active range of `range_bytes`: with loads of a minute, the rule of the specification is enough.
-    fn short_rounds(&self, part: &PtsPart, range_bytes: u64) -> Option<String> {
-        let written = part.rounds_written_bytes();
-        (self.round < MINUTE && part.is_constant() && written < range_bytes).then(|| {
-            "that may be too little to fill a fast cache and for cleaning to settle; a longer load may be much slower"
-                .to_owned()
-        })
-    }
-
-    /// Warns if the rounds of `part` wrote less than the active range of `range_bytes`, or measured a buffer.
-    fn too_little(&self, part: &PtsPart, range_bytes: u64) -> Option<Warning> {
-        let written_bytes = part.rounds_written_bytes();
-        let doubt = part.tracked.doubt.as_deref();
-        // A cache that is larger than what the rounds wrote may keep its rate for five
-        // rounds. The rule of steady state cannot see that, so the result warns.
-        if part.rounds.is_empty() || (written_bytes >= range_bytes && doubt.is_none()) {
-            return None;
-        }
-        let (range, written) = (range_bytes as f64, written_bytes.max(1) as f64);
-        let prepared: u64 = part.steps.iter().map(|step| step.written_bytes).sum();
-        let message = format!(
-            "{}: the rounds wrote {:.2} times the active range (preconditioning {:.2} times){}",
-            part.name,
-            written / range,
-            prepared as f64 / range,
-            doubt.map(|doubt| format!(": {doubt}")).unwrap_or_default()
-        );
-        // Five rounds write the range in the time in which the preconditioning wrote it, or later: random writes are not
-        // faster than sequential ones, unless a buffer takes them.
-        let in_step = |step: &PtsStep| range * step.seconds / step.written_bytes.max(1) as f64;
-        let range_seconds = part.steps.iter().map(in_step).fold(0.0, f64::max);
-        let cells = part.rounds.iter().flat_map(|round| &round.cells);
-        let writes = cells.map(|cell| 1.0 - f64::from(cell.read_percent) / 100.0).sum::<f64>();
-        let loads = writes * WINDOW_ROUNDS as f64 / part.rounds.len() as f64;
-        let by_rounds = self.round.as_s_f64() * range / written * part.rounds.len() as f64
-            / WINDOW_ROUNDS as f64;
-        let least_seconds = by_rounds.max(range_seconds / loads.max(f64::MIN_POSITIVE));
-        let help = format!(
-            "use rounds of at least {} (`--round`)",
-            ssdyno_figures::seconds(least_seconds)
-        );
-        Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
     }
 }
 
@@ -150,6 +81,8 @@ struct Run<'a> {
     observer: &'a mut dyn Observer<PtsResult>,
     result: PtsResult,
     stage: Stage,
+    /// The doubt about the last tracked load of each part.
+    doubts: Vec<Option<Doubt>>,
 }
 
 impl Run<'_> {
@@ -170,6 +103,7 @@ impl Run<'_> {
                 tracked,
                 ..PtsPart::default()
             });
+            self.doubts.push(None);
             let ended =
                 self.prepare().and_then(|()| self.rounds(part)).and_then(|()| self.histogram(part));
             // The averages are computed before the error leaves the function. A test that was
@@ -207,6 +141,11 @@ impl Run<'_> {
             self.stage.what = format!("overwriting the device {times} times{}", self.left());
             let result = self.load(&config, None, "preconditioning")?;
             let written = result.throughput_bytes_per_second * result.simulated_seconds;
+            let share = written / facts.capacity_bytes.max(1) as f64;
+            let times = match result.partial {
+                true => format!("{} instead of {times}", significant(share, 2)),
+                false => times.to_string(),
+            };
             let detail = format!("sequential writes of 128 KiB, {times} times the capacity");
             let name = "workload_independent_preconditioning";
             self.step(name, detail, result.simulated_seconds, written.round() as u64);
@@ -253,8 +192,12 @@ impl Run<'_> {
                 let cell = cell(load, &result);
                 if *load == part.tracked {
                     tracked = self.figure(&cell);
+                    let doubt = Doubt::of(&result, cell.written_bytes);
                     if let Some(part) = self.result.parts.last_mut() {
-                        part.tracked.doubt = doubt(&load.name(), &result);
+                        part.tracked.doubt = doubt.as_ref().map(|doubt| doubt.text(&load.name()));
+                    }
+                    if let Some(last) = self.doubts.last_mut() {
+                        *last = doubt;
                     }
                 }
                 let rounds = self.result.parts.last_mut().and_then(|part| part.rounds.last_mut());
@@ -354,12 +297,6 @@ fn keep_warnings(kept: &mut Vec<Warning>, load: &RunResult) {
             kept.push(warning.clone());
         }
     }
-}
-
-/// What a load of the tracked figure says against itself: a buffer, free blocks or credits set its rate.
-fn doubt(name: &str, load: &RunResult) -> Option<String> {
-    let found = load.warnings.iter().find(|one| one.kind.lives_on_stock());
-    found.map(|warning| format!("in the last load {name}, {}", warning.message))
 }
 
 fn cell(load: &Load, result: &RunResult) -> PtsCell {

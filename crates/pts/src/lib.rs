@@ -12,6 +12,7 @@
 //! Not here: write saturation and the optional tests of the specification; power. A write cache
 //! that the drive may switch is left as it is.
 
+mod doubt;
 mod error;
 mod flow;
 mod page;

@@ -201,6 +201,50 @@ fn an_interrupt_keeps_what_was_measured() {
     assert!(!ssdyno_pts::text(&none).is_empty() && !ssdyno_pts::html(&none).is_empty());
 }
 
+/// Stops the preconditioning after its first writes.
+struct StopEarly;
+
+impl Observer<PtsResult> for StopEarly {
+    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing {
+        let stop = stage.what.starts_with("overwriting") && progress.completed > 0;
+        if stop { KeepGoing::Stop } else { KeepGoing::Continue }
+    }
+}
+
+#[test]
+fn an_interrupted_preconditioning_has_what_it_wrote() {
+    let long = PtsPlan { precondition: 100.0, ..plan(Test::Iops) };
+    let (result, failure) = long.execute(&mut small(), &mut StopEarly).unwrap();
+    assert!(matches!(failure, Some(PtsError::Interrupted)) && result.partial);
+    let step = result.parts[0].steps.last().unwrap();
+    let times = step.written_bytes as f64 / result.settings.capacity_bytes as f64;
+    let told = step.detail.strip_prefix("sequential writes of 128 KiB, ").unwrap();
+    let told = told.strip_suffix(" instead of 100 times the capacity").unwrap();
+    let told: f64 = told.parse().unwrap();
+    assert!(times > 0.0 && times < 100.0 && (told / times - 1.0).abs() < 0.06, "{step:?}");
+    // No load of a round ran.
+    assert_eq!((result.notes, result.warnings), (vec![], vec![]));
+}
+
+/// No cache that fills, and no flash that is cleaned: what is constant stays so.
+#[test]
+fn a_device_without_cache_and_flash_is_steady_when_it_is_constant() {
+    let short = PtsPlan {
+        target: "sim:delay-100us".into(),
+        rounds_max: 5,
+        precondition: 0.0,
+        histogram: Time::ZERO,
+        ..plan(Test::Latency)
+    };
+    let spec = RunSpec {
+        host: HostSpec { driver: Some(DriverSpec::Direct), ..HostSpec::default() },
+        ..RunSpec::default()
+    };
+    let mut target = short.open(&spec, &mut Unattended).unwrap();
+    let (result, _) = finished(&short, &mut target);
+    assert!(result.steady && result.warnings.is_empty(), "{:?}", result.warnings);
+}
+
 #[test]
 fn a_device_too_small_is_refused() {
     let tiny = PtsPlan { active_range_percent: 1e-6, ..plan(Test::Iops) };

@@ -2,7 +2,7 @@
 //! hold no data or lay in the buffer. Also those that the page cache of a simulated host carried.
 
 use ssdyno_block::units::Bytes;
-use ssdyno_device::{BurstCredits, DeviceReport, FlashWork, PagesRead};
+use ssdyno_device::{BurstCredits, DeviceReport, FlashReport, FlashWork, PagesRead};
 use ssdyno_engine::PlaneUse;
 use ssdyno_figures::{
     CacheResult, Warning, WarningKind, bytes_per_second, rate, seconds, significant,
@@ -88,8 +88,13 @@ pub(crate) fn warnings(
         let [start, end] = written.buffered_bytes.map(|bytes| bytes as f64);
         let programmed_bytes = written.recorded_bytes as f64 + start - end;
         let written = Written { programmed_bytes, ..written };
-        let found = buffered(buffer_bytes, written.all_bytes, &written)
-            .or_else(|| filling_buffer(buffer_bytes, &written));
+        // A disk limits the extents of its cache, too. Random writes use them up long before the bytes, and what waits then
+        // is all that the cache holds.
+        let found = match now.buffer_waits() > before.buffer_waits() {
+            true => filling_buffer(written.waiting_bytes, &written),
+            false => buffered(buffer_bytes, written.all_bytes, &written)
+                .or_else(|| filling_buffer(buffer_bytes, &written)),
+        };
         return Vec::from_iter(found);
     }
     let read = flashes().map(|(before, now)| now.pages_read - before.pages_read);
@@ -113,7 +118,7 @@ pub(crate) fn warnings(
             let dirtied_bytes = programmed_bytes + left;
             buffered(buffer_bytes, dirtied_bytes, &written)
         })
-        .or_else(|| fresh(programmed_bytes, erased))
+        .or_else(|| fresh(programmed_bytes, erased, invalid_bytes(now)))
         .or_else(|| filling_drive([was, is, full]))
         .or_else(|| filling_buffer(buffer_bytes, &written));
     writes.into_iter().chain(unread(read, written.trims)).collect()
@@ -131,6 +136,16 @@ pub(crate) fn programmed_bytes(before: &DeviceReport, now: &DeviceReport) -> u64
 fn work(report: &DeviceReport) -> impl Iterator<Item = (FlashWork, u64)> {
     let flash = report.units().iter().filter_map(|unit| unit.flash.as_ref());
     flash.filter_map(|flash| Some((flash.work?, u64::from(flash.page_bytes))))
+}
+
+/// Bytes of all pages that hold no valid data, of the blocks that garbage collection chooses from. 0 where an FTL does not count them.
+fn invalid_bytes(report: &DeviceReport) -> u64 {
+    let flash = report.units().iter().filter_map(|unit| unit.flash.as_ref());
+    let of_unit = |flash: &FlashReport| {
+        let invalid = |plane: &PlaneUse| u64::from(plane.capacity.saturating_sub(plane.valid));
+        flash.planes.iter().map(invalid).sum::<u64>() * u64::from(flash.page_bytes)
+    };
+    flash.map(of_unit).sum()
 }
 
 /// The sum over all planes of all flash of a device.
@@ -182,26 +197,35 @@ fn filling_buffer(buffer_bytes: u64, written: &Written) -> Option<Warning> {
     );
     // A small write fills a page of the buffer as a large one does.
     let each = written.recorded_bytes as f64 / written.dirtied_bytes();
-    let help = write_more(buffer_bytes as f64 * each.min(1.0));
-    Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
+    Some(of_buffer(message, buffer_bytes as f64 * each.min(1.0)))
 }
 
-/// The remedy for a buffer that writes of `buffer_bytes` fill. It holds less than [`BUFFERED_LEAST`] of so many bytes.
-fn write_more(buffer_bytes: f64) -> String {
-    let writes = Bytes(((buffer_bytes / BUFFERED_LEAST) as u64).div_ceil(1 << 20) << 20);
-    format!("write at least {writes}: run longer, or fill the buffer first with `workload.ramp_up`")
+/// The warning about a buffer that writes of `buffer_bytes` fill. It holds less than [`BUFFERED_LEAST`] of the bytes that the help
+/// requires.
+fn of_buffer(message: String, buffer_bytes: f64) -> Warning {
+    let least = ((buffer_bytes / BUFFERED_LEAST) as u64).div_ceil(1 << 20) << 20;
+    let help = format!(
+        "write at least {}: run longer, or fill the buffer first with `workload.ramp_up`",
+        Bytes(least)
+    );
+    let warning = Warning::new(WarningKind::NotExhausted, message).with_help(help);
+    Warning { writes_least_bytes: Some(least), ..warning }
 }
 
 /// Warns if free blocks took all pages that the flash programmed. The first run on a fresh drive is faster than all later runs.
-fn fresh(programmed_bytes: u64, erases: u64) -> Option<Warning> {
+/// `invalid_bytes` of its flash hold no data now.
+fn fresh(programmed_bytes: u64, erases: u64, invalid_bytes: u64) -> Option<Warning> {
     (programmed_bytes > 0 && erases == 0).then(|| {
         let message = format!(
             "no block was erased: all {} that the flash programmed went to free blocks; once \
              blocks must be cleaned, writes are slower and write amplification is higher",
             Bytes(programmed_bytes)
         );
-        Warning::new(WarningKind::NotExhausted, message)
-            .with_help("write more, or fill the drive first (`ssdyno explain precondition`)")
+        let warning = Warning::new(WarningKind::NotExhausted, message)
+            .with_help("write more, or fill the drive first (`ssdyno explain precondition`)");
+        // When all of it is programmed, no block is free.
+        let least = (invalid_bytes > 0).then_some(programmed_bytes + invalid_bytes);
+        Warning { writes_least_bytes: least, ..warning }
     })
 }
 
@@ -349,8 +373,7 @@ fn buffered(buffer_bytes: u64, dirtied_bytes: u64, written: &Written) -> Option<
         Bytes(buffer_bytes),
         Bytes(written_bytes)
     );
-    let help = write_more(buffer_bytes as f64);
-    Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
+    Some(of_buffer(message, buffer_bytes as f64))
 }
 
 #[cfg(test)]
@@ -365,6 +388,7 @@ mod tests {
         };
         let warning = told(64 << 20, 3 << 20, 3 << 20).unwrap();
         assert!(warning.message.contains("holds 64MiB, and the run wrote 3MiB"), "{warning:?}");
+        assert_eq!(warning.writes_least_bytes, Some(1280 << 20));
         let help = warning.help.unwrap();
         assert!(help.starts_with("write at least 1280MiB: run longer"), "{help}");
         assert!(told(4096, 4096, 4096).is_some());
@@ -416,14 +440,16 @@ mod tests {
 
     #[test]
     fn free_blocks_that_took_all_writes_are_told() {
-        let told = fresh(3 << 20, 0).unwrap();
+        let told = fresh(3 << 20, 0, 5 << 20).unwrap();
         assert!(
             told.message.contains("all 3MiB that the flash programmed went to free blocks"),
             "{}",
             told.message
         );
         assert_eq!(told.kind, WarningKind::NotExhausted);
-        assert_eq!((fresh(3 << 20, 1), fresh(0, 0)), (None, None));
+        assert_eq!(told.writes_least_bytes, Some(8 << 20));
+        assert_eq!(fresh(3 << 20, 0, 0).unwrap().writes_least_bytes, None);
+        assert_eq!((fresh(3 << 20, 1, 0), fresh(0, 0, 0)), (None, None));
     }
 
     #[test]

@@ -59,6 +59,11 @@ impl Session {
         machine::facts(self.target.device())
     }
 
+    /// Whether the device, or one that it consists of, has flash.
+    pub fn has_flash(&self) -> bool {
+        DeviceReport::of(self.target.device()).units().iter().any(|unit| unit.flash.is_some())
+    }
+
     /// Bytes that the write buffers of the device hold together; 0 without one.
     pub fn write_buffer_bytes(&self) -> u64 {
         DeviceReport::of(self.target.device()).write_buffer_bytes()

@@ -82,6 +82,14 @@ impl KeptTarget {
         matches!(self.target, Kept::Real(_))
     }
 
+    /// Whether the target may be slower once it was written over: flash is cleaned then, and the page cache of a host is full. True
+    /// for a real target, which does not say. Caches of other simulated devices are in the warnings of each load.
+    pub fn slows_with_writes(&self) -> bool {
+        let Kept::Simulated(simulated, session) = &self.target else { return true };
+        let cached = simulated.run.device.host().is_some_and(|host| host.config.cache.is_some());
+        cached || session.has_flash()
+    }
+
     /// Bytes that the write buffers of a simulated device hold together; 0 without one, and for a real target, whose
     /// buffers are not known.
     pub fn write_buffer_bytes(&self) -> u64 {

@@ -42,7 +42,7 @@ pub struct VerifyTask {
     /// Number of blocks to write. Default: all blocks of the range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writes: Option<u64>,
-    /// Reads among the requests, 0 to 99 percent.
+    /// Reads of written blocks among the requests before the final check, 0 to 99 percent.
     pub read_percent: u8,
     /// Writes of a thread between two flushes of the target, 1 or more.
     pub flush_every: u64,
@@ -164,8 +164,7 @@ impl VerifyTask {
             capacity_bytes: target.size_bytes,
             range_bytes,
             threads: self.threads,
-            // By default there are as many writes as blocks. Most blocks are then written, and many
-            // several times, which tests that the newest write wins.
+            // By default there are as many writes as blocks: each block is written once.
             writes: self.writes.unwrap_or(blocks),
             read_percent: self.read_percent,
             flush_every: self.flush_every,

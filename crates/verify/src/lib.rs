@@ -54,7 +54,8 @@ pub struct VerifyPlan {
     pub threads: u32,
     /// Blocks to write, together.
     pub writes: u64,
-    /// Reads among them, as a share of all, 0 to below 100.
+    /// Reads of written blocks among the requests before the final check, in percent, 0 to below 100. The final check reads every
+    /// written block once.
     pub read_percent: u8,
     /// Writes of a thread between two flushes.
     pub flush_every: u64,

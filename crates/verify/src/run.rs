@@ -334,11 +334,13 @@ impl Run<'_> {
                 if self.shared.stopped() {
                     break;
                 }
-                while rng.below(100) < u64::from(plan.read_percent) {
-                    let at = rng.below(own);
+                // Only a written block can be checked. Reads of any block would do nothing in half of the first pass, and there
+                // would be fewer of them than the plan says.
+                while done > 0 && rng.below(100) < u64::from(plan.read_percent) {
+                    let at = first_pass.map(rng.below(done.min(own)));
                     let generation = generations[at as usize];
                     let right = Right { least: generation, most: generation };
-                    if generation > 0 && !reader.check(at * threads + index, right) {
+                    if !reader.check(at * threads + index, right) {
                         break;
                     }
                 }

@@ -116,6 +116,17 @@ fn as_many_writes_as_blocks_reach_each_block_once() {
     assert_eq!((report.written_blocks, report.range_blocks), (20, 64));
 }
 
+/// By hand: 6400 writes are 70 % of the requests before the final check, so 2743 reads are the rest; four standard deviations are 250.
+#[test]
+fn reads_have_their_share_while_blocks_are_still_unwritten() {
+    let bytes = 6400 * 4096;
+    let first_pass =
+        VerifyPlan { writes: 6400, capacity_bytes: bytes, range_bytes: bytes, ..plan(4) };
+    let report = outcome(&first_pass, Trouble::None).unwrap();
+    assert_eq!((report.writes, report.written_blocks), (6400, 6400));
+    assert!((report.reads - 6400).abs_diff(2743) < 250, "{report:?}");
+}
+
 #[test]
 fn each_trouble_is_called_by_its_name() {
     assert_eq!(faults(Trouble::Lose(2000)), [VerifyFault::Lost]);

@@ -145,6 +145,12 @@ impl CurrentRun {
         // The result is without the ramp-up, and the live count is with it. The larger number
         // stays, so that the counter never falls at the end.
         self.view.requests = self.view.requests.max(measured.result.requests);
+        // The only host did the whole run, so both show the same record.
+        if let [(name, snapshot, silent)] = &mut self.told.hosts[..] {
+            let progress = &mut snapshot.progress;
+            progress.completed = progress.completed.max(self.view.requests);
+            self.view.take_in_only_host(name, snapshot, *silent);
+        }
     }
 }
 
@@ -158,6 +164,7 @@ fn complete(told: &mut ClusterProgress, recording: &mut Recording) {
         // a series would otherwise erase what was seen.
         if last.completed > known {
             snapshot.progress.now = last.now;
+            snapshot.progress.completed = snapshot.progress.completed.max(last.completed);
             snapshot.progress.glance = Some(Arc::new(last));
         }
     }

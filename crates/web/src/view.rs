@@ -106,6 +106,20 @@ impl RunView {
 }
 
 impl RunView {
+    /// Takes in the last report of the only host of a run.
+    pub(crate) fn take_in_only_host(
+        &mut self,
+        name: &str,
+        snapshot: &RunSnapshot,
+        silent: Option<Duration>,
+    ) {
+        let host = HostView::of(name, snapshot, silent);
+        self.now_s = snapshot.progress.now.as_s_f64();
+        (self.requests, self.errors) = (host.requests, host.errors);
+        self.latency_ns.clone_from(&host.latency_ns);
+        self.hosts = vec![host];
+    }
+
     /// Takes in the steps of a plan that are over.
     pub(crate) fn take_in_steps(&mut self, result: &PlanResult) {
         let mut rows = result.table();

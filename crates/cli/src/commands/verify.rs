@@ -47,7 +47,7 @@ pub(crate) struct VerifyArgs {
     /// Number of blocks to write [default: the number of blocks in the range].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) writes: Option<u64>,
-    /// Percentage of reads among the requests.
+    /// Percentage of reads among the requests before the final check, which reads every written block.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u8).range(0..=99))]
     pub(crate) read_percent: u8,
     /// Number of writes of a thread between two flushes of the target.

@@ -227,6 +227,26 @@ fn a_cache_that_fills_during_the_run_is_told() {
     assert_eq!(told("sim:exos-x20", "5000", "1000"), [""; 0]);
 }
 
+/// The cache of 64 MiB has room for 64 extents: 64 random writes of 4 KiB fill it. By hand: of 100 writes it holds 64 %, of
+/// 10 000 it holds 0.6 %.
+#[test]
+fn a_disk_cache_is_full_when_its_extents_are_used() {
+    let place = Place::new();
+    let told = |requests: &str| {
+        let load = ["run", "sim:exos-x20", "-w", "randwrite", "-d", "1", "--requests", requests];
+        let result = place.json(&[&load[..], &["--seed", "2", "--keep", "none"]].concat());
+        let all = result["warnings"].as_array().unwrap().clone().into_iter();
+        all.filter(|one| one["message"].as_str().unwrap().contains("write buffer"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told("10000").len(), 0);
+    let [filled] = &told("100")[..] else { panic!("one warning") };
+    let message = filled["message"].as_str().unwrap();
+    assert!(message.contains("filled during the run: it still holds 6"), "{message}");
+    // 256 KiB are at most 5 % of so many bytes.
+    assert!(filled["help"].as_str().unwrap().starts_with("write at least 5MiB"), "{filled}");
+}
+
 /// A disk stops its spindle after its last request, as it does between two requests, and so does the idle disk that it is
 /// compared with. By hand: the second 50 s cost a spindle in standby (1 W) and the electronics (1.62 W).
 #[test]

@@ -140,6 +140,7 @@ impl Device for StripedArray {
         let parts = controller.map_or(Vec::new(), |controller| controller.describe(&mut facts));
         let unit = report.unit(ArrayConfig::NAME, facts, PowerModel::Parts(parts));
         unit.buffered_bytes = controller.map_or(0, |controller| controller.buffered_bytes());
+        unit.buffer_waits = controller.map_or(0, |controller| controller.buffer_waits());
         for (index, member) in members.iter().enumerate() {
             let key = format!("array.members[{index}]");
             report.member(number, index, &key, member.device.as_ref());

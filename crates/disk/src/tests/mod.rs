@@ -4,6 +4,7 @@ mod layout;
 
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Completion, Request, Rng, Time, Token};
+use ssdyno_device::DeviceReport;
 
 use crate::{Disk, DiskConfig};
 
@@ -127,6 +128,17 @@ fn written_data_complete_in_the_cache_and_flush_waits_for_the_medium() {
     // The seek, up to a turn, and the sector; the second flush finds nothing to do.
     assert!(out[1].completed > Time::from_ms(5) && out[1].completed < Time::from_us(15_101));
     assert_eq!(out[1].completed, out[2].completed);
+}
+
+/// The cache has room for 2048 sectors, but for 64 extents only. From the 65th on, a write of one sector waits for the arm.
+#[test]
+fn a_write_waits_when_all_extents_are_used() {
+    let waits = |count: u64| {
+        let mut disk = disk(CACHE);
+        drive(&mut disk, 1, (0..count).map(|n| Request::write(n * 512_000, 512)));
+        DeviceReport::of(&disk).buffer_waits()
+    };
+    assert_eq!((waits(64), waits(100)), (0, 36));
 }
 
 /// Each policy must be better than the one before it at depth 32 (Worthington, Ganger and Patt,

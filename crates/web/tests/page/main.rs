@@ -63,6 +63,10 @@ fn a_run_is_started_watched_and_read() {
             "{requests} {entry}"
         );
         assert_eq!(run["requests"], entry["requests"]);
+        // The run and its only host are the same record, which reaches to the end.
+        assert_eq!(run["hosts"][0]["requests"], run["requests"], "{run}");
+        assert_eq!(run["hosts"][0]["latency_ns"], run["latency_ns"], "{run}");
+        assert!(run["now_s"].as_f64().unwrap() > 2.999, "{run}");
     }
     let (status, report) = server.get("/runs/first/report.html");
     assert!(status == 200 && report.contains("sim:delay-100us"));

@@ -457,6 +457,11 @@ impl Controller {
         self.writes.held_bytes()
     }
 
+    /// Writes that had to wait for room in the cache so far.
+    pub(super) fn buffer_waits(&self) -> u64 {
+        self.writes.waits()
+    }
+
     /// Adds the controller's facts to those of the array; returns its parts.
     pub(super) fn describe(&self, facts: &mut DeviceFacts) -> Vec<PartPower> {
         facts.queue_depth = self.table.depth;

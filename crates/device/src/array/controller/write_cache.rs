@@ -52,6 +52,8 @@ pub(super) struct WriteCache {
     ids: u32,
     /// Writes that wait for room: the place of the command, and bytes.
     stalled: VecDeque<(u32, u64)>,
+    /// Writes that had to wait for room so far.
+    waits: u64,
 }
 
 impl WriteCache {
@@ -67,6 +69,10 @@ impl WriteCache {
         self.held
     }
 
+    pub(super) fn waits(&self) -> u64 {
+        self.waits
+    }
+
     /// Reserves room for a write; without room the command waits for [`next_stalled`](Self::next_stalled).
     pub(super) fn reserve(&mut self, slot: u32, bytes: u64) -> bool {
         if self.stalled.is_empty() && self.fits(bytes) {
@@ -74,6 +80,7 @@ impl WriteCache {
             return true;
         }
         self.stalled.push_back((slot, bytes));
+        self.waits += 1;
         false
     }
 
