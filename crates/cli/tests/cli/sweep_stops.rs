@@ -144,7 +144,7 @@ fn a_search_that_ran_out_of_time_goes_on() {
     let cut = place.json(&["sweep", "short.toml", "--name", "cut"]);
     assert_eq!(cut["search"]["stopped"], "time");
     let notes = cut["notes"].to_string();
-    assert!(notes.contains("`resume`"), "{notes}");
+    assert!(notes.contains("`ssdyno sweep --resume results/cut`"), "{notes}");
     let journal = place.path().join("results/cut/sweep.jsonl");
     let (mut runs, mut designs) = (0, cut["search"]["runs"].as_u64().unwrap());
     while journal.exists() {

@@ -172,16 +172,20 @@ impl CapacityRun<'_> {
     fn depths(&mut self) -> Timed<()> {
         let random_writes = self.index(CapacityTest::Figure(Figure::Wrandiops));
         let random_writes = random_writes.map(|at| &self.states[at]);
-        let burst_ramp = random_writes.filter(|state| state.has_burst()).map(|state| state.ramp);
+        // A burst of credits is the same for all requests; a longer ramp only lets the credits come back in other loads.
+        let of_buffer =
+            random_writes.filter(|state| state.has_burst() && self.loads.credits.is_none());
+        let burst_ramp = of_buffer.map(|state| state.ramp);
         for at in 0..self.states.len() {
             if !self.states[at].depths.is_empty() {
                 continue;
             }
-            // Other writes fill the same buffer as random writes do, a mix with a part of its requests
-            // only. It takes longer, and its rates before that are not sustained.
+            // A mix fills the same buffer as random writes do, with a part of its requests only. It takes
+            // longer, and its rates before that are not sustained.
             let writes = 1.0 - self.states[at].test.read_share();
-            if let Some(ramp) = burst_ramp.filter(|_| writes > 0.0) {
-                let least = (ramp / writes).min(self.longest());
+            let is_mix = self.states[at].test.figure().is_none();
+            if let Some(ramp) = burst_ramp.filter(|_| is_mix && writes > 0.0) {
+                let least = (ramp / writes).min(SEARCH_RAMP_MAX * self.unit());
                 self.states[at].ramp = self.states[at].ramp.max(least);
             }
             let like = match self.states[at].test {
@@ -206,7 +210,7 @@ impl CapacityRun<'_> {
         let mut next = Some(1);
         // Random writes have a long write before the search, and mixes have none: the depth of a mix
         // would be searched in the burst of a write buffer.
-        let is_mix = self.states[at].test.figure().is_none();
+        let is_mix = self.states[at].test.figure().is_none() && self.loads.credits.is_none();
         let ramp_most = SEARCH_RAMP_MAX * self.unit();
         while let Some(depth) = next {
             // The rate at the depth before says how long a request takes. The ramp and the
@@ -282,6 +286,12 @@ impl CapacityRun<'_> {
                 write_p99_us_saturated: None,
             };
             self.moderate = Some((latency, slice.rate(ramp)));
+        }
+        // Credits and caches recover at a moderate load. The next round would be faster than what is sustained, so a load that
+        // does not count uses them up again.
+        let config = self.config(at, self.states[at].depth, false);
+        if self.load(at, &config, length)?.is_none() {
+            return Ok(None);
         }
         Ok(Some(()))
     }

@@ -343,5 +343,6 @@ fn credits_that_last_are_a_warning() {
     assert!((minutes("59.") || minutes("60.")) && told.contains(" min more"), "{told}");
     assert!(told.contains("completes 1.000 k requests per second"), "{told}");
     assert!(told.ends_with("start without credits: `--set volume.initial=0`"), "{told}");
-    assert_eq!(about("volume.initial=0"), None);
+    // A bucket that starts empty fills during the sequential loads, which take fewer credits than come.
+    assert_eq!(about("volume.iops.bucket=0.0"), None);
 }
