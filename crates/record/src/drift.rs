@@ -111,7 +111,8 @@ fn findings_of(means: &[f64], ends: &[f64], counts: &[f64]) -> Findings {
         let slows = mean(second) > mean(first);
         unsteady(
             if slows { WarningKind::Slowing } else { WarningKind::NotSteady },
-            "not steady (MSER): latency still changes in the second half of the run".to_owned(),
+            "not steady (MSER): latency still changes in the second half of the requests"
+                .to_owned(),
         );
     }
     let lag = lag_one(&groups);

@@ -134,9 +134,12 @@ fn completions_per_second(departures: &CountOverTime) -> Option<f64> {
     (seconds > 0.0).then(|| to.1.saturating_sub(from.1) as f64 / seconds)
 }
 
+/// More requests outstanding than this keep any target busy: its own rate is the limit.
+const DEPTH_ENOUGH: u64 = 128;
+
 /// With few requests outstanding it may be the limit that does not keep up, and not the target.
 fn or_raise(limit: Option<u64>) -> String {
-    limit.map_or_else(String::new, |limit| {
+    limit.filter(|limit| *limit < DEPTH_ENOUGH).map_or_else(String::new, |limit| {
         let requests = counted(limit, "request is", "requests are");
         format!(", or raise the depth: at most {requests} outstanding")
     })

@@ -228,8 +228,10 @@ pub(crate) fn flaws(
     // A run that looks better than it is, and is the slower one all the same, is slower.
     let better = match verdict {
         Some(Verdict::Worse) => flattered("first", first, second, asked),
-        // Equal to a first run without such a warning, the second one is slower once its credits or buffers are used up.
-        _ => flattered("second", second, first, asked),
+        Some(Verdict::Better) => flattered("second", second, first, asked),
+        // Equal to a run without such a warning, a run is slower once its credits or buffers are used up.
+        _ => flattered("second", second, first, asked)
+            .or_else(|| flattered("first", first, second, asked)),
     };
     failures.into_iter().flatten().chain(better).collect()
 }

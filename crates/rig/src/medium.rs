@@ -274,24 +274,33 @@ pub(crate) fn credits(
     warnings
 }
 
-/// Spending a smaller share of the baseline than this does not end the rate of a run.
+/// Spending a smaller share of the baseline than this changes the figures of a run little.
 const SPENT_LEAST: f64 = 0.05;
+/// Credits that last this many times as long as the run end its rate in a time that matters.
+const LASTS_MOST: f64 = 100.0;
 
 /// The problem of a window in which `was` credits became those that are left, and the first part of its remedy.
 fn spent(was: f64, credits: BurstCredits, window_seconds: f64) -> Option<(String, &'static str)> {
     let spent = was - credits.left;
-    // Arrivals that only wander above the baseline spend little, and so does a burst at the beginning of a long run.
-    if spent <= SPENT_LEAST * credits.baseline * window_seconds {
+    // A burst at the beginning of a long run spends little. So does a rate slightly above the baseline, which ends all the
+    // same; Poisson arrivals that only wander above it spend a few standard deviations.
+    let allowed = credits.baseline * window_seconds;
+    let is_soon = credits.left > spent / 100.0 && credits.left < LASTS_MOST * spent;
+    let ends = is_soon && !credits.of_bytes && spent > 4.0 * allowed.sqrt();
+    if spent <= 0.0 || (spent <= SPENT_LEAST * allowed && !ends) {
         return None;
     }
     let baseline = match credits.of_bytes {
         true => bytes_per_second(credits.baseline),
-        false => format!("{} requests per second", rate(credits.baseline)),
+        // Larger requests count as several, and merged ones as one.
+        false => {
+            format!("{} requests per second (of `volume.unit` at most)", rate(credits.baseline))
+        }
     };
     let lasts_seconds = credits.left / spent * window_seconds;
     // The interval around the mean of two rates holds neither of them.
     if lasts_seconds < window_seconds / 100.0 {
-        let percent = 100.0 * spent / (spent + credits.baseline * window_seconds);
+        let percent = 100.0 * spent / (spent + allowed);
         let message = format!(
             "the burst credits ran out during the run: the figures mix the rate before and after, and {} % of what the limit \
              let through was paid with credits; the volume completes {baseline} without credits",
@@ -425,7 +434,10 @@ mod tests {
         // 2700 a second beyond the baseline, for a minute.
         let (message, _) = told(5_400_000.0, 5_238_000.0).unwrap();
         assert!(message.contains("they last 32.33 min more"), "{message}");
-        assert!(message.ends_with("completes 300.0 requests per second"), "{message}");
+        assert!(message.contains("completes 300.0 requests per second"), "{message}");
+        // 12 a second more than the baseline, of which 26 s are left.
+        let (message, _) = told(1_080.0, 360.0).unwrap();
+        assert!(message.contains("they last 30.00 s more"), "{message}");
         assert_eq!((told(5e6, 5e6), told(5e6, 5.1e6)), (None, None));
         // 18 000 requests at the baseline and as many with credits, which a run of a day does not notice.
         let (message, _) = told(18_000.0, 0.0).unwrap();

@@ -8,7 +8,7 @@ use ssdyno_device::FlashReport;
 use ssdyno_engine::Pool;
 use ssdyno_figures::{Warning, WarningKind, seconds, significant};
 use ssdyno_ftl::{Cleaning, Fill};
-use ssdyno_workload::{Pattern, Source};
+use ssdyno_workload::{Pattern, Source, WorkloadConfig};
 
 use crate::uniform::{covers, covers_device, written_classes};
 
@@ -37,6 +37,13 @@ pub(crate) struct Unsettled {
 /// after thirteen.
 const OVERWRITES_LEAST: f64 = 5.0;
 
+/// Overwrites of the cold pages that a load needs of which more than [`SKEW_MOST`] percent go to the hot ones. Erases do not
+/// show it: on `config-a` with 99 % of the writes on 1 % of the pages, write amplification is 7.0 after two erases of each
+/// block, 9.0 after 0.8 overwrites of the cold pages, and 10.3 after 1.9.
+const COLD_OVERWRITES_LEAST: f64 = 2.0;
+/// With 90 % of the writes on 10 % of the pages, [`TURNS_LEAST`] is enough.
+const SKEW_MOST: f64 = 90.0;
+
 /// How far garbage collection is from the state of its own that this load has; `None` where it has reached it, where
 /// nothing was erased, and where the device began in it. The run wrote `written_bytes`, with its ramp-up.
 pub(crate) fn unsettled(
@@ -64,11 +71,33 @@ pub(crate) fn unsettled(
         let overwrites = written_bytes as f64 / range_bytes.max(1) as f64;
         times = times.max(OVERWRITES_LEAST / overwrites.max(f64::MIN_POSITIVE));
     }
+    if let Some(cold_bytes) = cold_bytes(source, capacity_bytes) {
+        let overwrites = written_bytes as f64 / cold_bytes;
+        times = times.max(COLD_OVERWRITES_LEAST / overwrites.max(f64::MIN_POSITIVE));
+    }
     let limit_seconds = match source {
         Source::Generator(load) => load.duration.map(|limit| limit.0.as_s_f64()),
         Source::Trace { .. } | Source::Jobs { .. } => None,
     };
     (turns > 0.0 && times > 1.0).then_some(Unsettled { turns, times, limit_seconds })
+}
+
+/// The bytes that a strongly skewed load writes until it has overwritten its cold pages once; `None` of other loads.
+fn cold_bytes(source: &Source, capacity_bytes: u64) -> Option<f64> {
+    let Source::Generator(load) = source else { return None };
+    let address = &load.address;
+    let [space, access] = [address.hot_space_percent, address.hot_access_percent];
+    if address.pattern != Pattern::HotCold || access <= SKEW_MOST || access >= 100.0 {
+        return None;
+    }
+    Some(range_bytes(load, capacity_bytes) as f64 * (100.0 - space) / (100.0 - access))
+}
+
+/// The bytes of the range of `load`.
+fn range_bytes(load: &WorkloadConfig, capacity_bytes: u64) -> u64 {
+    let percent = load.address.length_percent.map_or(1.0, |percent| percent / 100.0);
+    let whole = (capacity_bytes as f64 * percent) as u64;
+    load.address.length.map_or(whole, |length| length.0.min(whole))
 }
 
 /// The bytes that a load writes in order; `None` if it does not.
@@ -77,9 +106,7 @@ fn sequential_range(source: &Source, capacity_bytes: u64) -> Option<u64> {
     let address = &load.address;
     let in_order = address.pattern == Pattern::Sequential
         || load.sequential_percent.is_some_and(|percent| percent > 50.0);
-    let percent = address.length_percent.map_or(1.0, |percent| percent / 100.0);
-    let whole = (capacity_bytes as f64 * percent) as u64;
-    in_order.then(|| address.length.map_or(whole, |length| length.0.min(whole)))
+    in_order.then(|| range_bytes(load, capacity_bytes))
 }
 
 /// Whether writes are at random over the `share` of the device that was preconditioned, or over each of its `pools`, as
@@ -134,6 +161,21 @@ impl Unsettled {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 1 % of the writes go to 99 % of 100 pages: 9900 pages overwrite the cold ones once.
+    #[test]
+    fn cold_pages_of_a_strong_skew_are_overwritten_late() {
+        let cold = |space: f64, access: f64| {
+            let text = format!(
+                "write_percent = 100\nblock_size = \"4KiB\"\nrequests = 10\naddress = {{ pattern = \"hot-cold\", \
+                 hot_space_percent = {space}, hot_access_percent = {access} }}"
+            );
+            let load = WorkloadConfig::from_toml(&text).unwrap();
+            cold_bytes(&Source::Generator(load), 100 * 4096).map(|bytes| (bytes / 4096.0).round())
+        };
+        assert_eq!((cold(1.0, 99.0), cold(5.0, 95.0)), (Some(9900.0), Some(1900.0)));
+        assert_eq!((cold(10.0, 90.0), cold(20.0, 80.0), cold(1.0, 100.0)), (None, None, None));
+    }
 
     #[test]
     fn the_warning_names_a_ramp_up_of_two_digits() {

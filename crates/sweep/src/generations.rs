@@ -7,6 +7,7 @@ use heuropt::metrics::hypervolume_nd;
 use heuropt::pareto::non_dominated_sort;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_block::counted;
 
 use crate::cost::COSTS;
 use crate::latencies::{needs_capacity, survives_overload};
@@ -85,13 +86,14 @@ impl SearchOutcome {
             _ => return None,
         };
         let last = self.generations.last()?.hypervolume?;
-        let before = self.generations.len().saturating_sub(SETTLED);
-        let before = self.generations.get(before)?.hypervolume?;
+        let earlier = SETTLED.min(self.generations.len() - 1);
+        let before = self.generations[self.generations.len() - 1 - earlier].hypervolume?;
         (last > 0.0 && before < last * (1.0 - GROWTH)).then(|| {
             format!(
                 "the front still improved when the search ended: its hypervolume was {:.1} % of the last \
-                 value {SETTLED} generations earlier; raise `{key}`",
-                100.0 * before / last
+                 value {} earlier; raise `{key}`",
+                100.0 * before / last,
+                counted(earlier as u64, "generation", "generations")
             )
         })
     }
@@ -284,10 +286,11 @@ mod tests {
         };
         let rising = [0.5, 0.6, 0.778, 0.79, 0.8];
         let told = search(SearchEnd::Budget, rising).note().unwrap();
-        assert!(told.contains("75.0 %") && told.ends_with("raise `designs`"), "{told}");
+        // 0.5 of 0.8, four generations before the last one.
+        assert!(told.contains("62.5 %") && told.ends_with("raise `designs`"), "{told}");
         assert!(search(SearchEnd::Time, rising).note().unwrap().ends_with("raise `time`"));
         assert_eq!(search(SearchEnd::NoImprovement, rising).note(), None);
-        assert_eq!(search(SearchEnd::Budget, [0.5, 0.799, 0.8, 0.8, 0.8]).note(), None);
+        assert_eq!(search(SearchEnd::Budget, [0.799, 0.5, 0.8, 0.8, 0.8]).note(), None);
     }
 
     #[test]

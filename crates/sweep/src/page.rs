@@ -168,7 +168,8 @@ pub fn write(
     // appears last: a folder with it is complete.
     let table = SweepTable::of(result);
     let parquet = folder.write_file("sweep.parquet", |file| table.write_parquet(file));
-    let text = match csv {
+    // A sweep that goes on has the file of its first part, which lacks designs.
+    let text = match csv || folder.path().join("sweep.csv").exists() {
         true => folder.write_file("sweep.csv", |file| table.write_csv(file)).map(drop),
         false => Ok(()),
     };

@@ -128,6 +128,7 @@ pub(crate) fn searching(
         late: 0,
         drains: false,
         result_from: None,
+        is_mixed: false,
         is_over: false,
         is_met: false,
         tried: Vec::new(),
@@ -154,6 +155,8 @@ struct Searching {
     drains: bool,
     /// When the run at the depth that was found began; `Time::MAX` while what was before it drains.
     result_from: Option<Time>,
+    /// A depth failed after it was found.
+    is_mixed: bool,
     is_over: bool,
     /// The window that was judged last met the target.
     is_met: bool,
@@ -215,7 +218,11 @@ impl Searching {
         self.failed_at_lowest = if self.is_met { 0 } else { self.failed_at_lowest };
         match if self.is_met { self.search.passed() } else { self.search.failed() } {
             Verdict::GoOn => {}
-            Verdict::Lower => self.drains = true,
+            Verdict::Lower => {
+                self.drains = true;
+                // The recording began at a depth that fails now, and goes on.
+                self.is_mixed |= self.is_found();
+            }
             Verdict::Found => {
                 self.drains = true;
                 // `MAX` means that the depth is known but older requests still drain. The recording
@@ -287,7 +294,11 @@ impl Searching {
                  figures are of all depths"
             ),
             (false, true) => format!(
-                "{job}latency_target: depth {depth} is the greatest that meets {rule} ({tried}); the figures cover this depth only"
+                "{job}latency_target: depth {depth} is the greatest that meets {rule} ({tried}); the figures {}",
+                match self.is_mixed {
+                    false => "cover this depth only",
+                    true => "begin with greater depths that met it at first and then failed",
+                }
             ),
             (false, false) if self.is_hopeless => {
                 format!("{job}latency_target: no depth meets {rule} ({tried})")
