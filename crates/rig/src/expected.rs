@@ -9,7 +9,7 @@ use ssdyno_ftl::closed_forms::{self, Class};
 use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, WearLevelling};
 use ssdyno_workload::{Pattern, Source, WorkloadConfig};
 
-use crate::run::SimRun;
+use crate::attach::Attach;
 use crate::uniform::{covers_device, hot, written_classes};
 
 /// Appends the theoretical write amplification of random single-page writes if the run consisted of them: page mapping
@@ -19,12 +19,12 @@ use crate::uniform::{covers_device, hot, written_classes};
 /// No figure with bad blocks: planes then are not equally full.
 pub(crate) fn fill(
     result: &mut RunResult,
-    run: &SimRun,
+    (attach, source): (&Attach, &Source),
     (before, after): (&DeviceReport, &DeviceReport),
     capacity_bytes: u64,
 ) {
-    let Source::Generator(workload) = &run.source else { return };
-    let (Some(measured), Some(device)) = (result.write_amplification, run.device.ssd()) else {
+    let Source::Generator(workload) = source else { return };
+    let (Some(measured), Some(device)) = (result.write_amplification, attach.ssd()) else {
         return;
     };
     let Some(facts) = before.flash() else { return };

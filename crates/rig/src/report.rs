@@ -189,7 +189,8 @@ impl Parts<'_> {
         result.warnings.iter_mut().for_each(|warning| warning.fit_to(ramp_up, pauses));
         if self.window_known {
             let said = (self.before, &after.device);
-            expected::fill(&mut result, self.run, said, self.target.device().capacity_bytes());
+            let run = (&self.run.device, &self.run.source);
+            expected::fill(&mut result, run, said, self.target.device().capacity_bytes());
         }
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
