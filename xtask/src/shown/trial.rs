@@ -267,8 +267,9 @@ fn shortened(shown: &Shown) -> Vec<String> {
                 args[at] = MOST_REQUESTS.to_string();
             }
             "-t" | "--for" | "--timeline-from" => {
-                if let Some(n) = args[at].strip_suffix('s').filter(|n| n.parse::<u64>().is_ok()) {
-                    args[at] = format!("{n}ms");
+                // Long enough for the ramp-up of 100 requests of the workload `latency`.
+                if let Some(Ok(n)) = args[at].strip_suffix('s').map(str::parse::<u64>) {
+                    args[at] = format!("{}ms", 50 * n);
                 }
             }
             _ => {}
@@ -368,7 +369,7 @@ mod tests {
         let timeline = "run --for 5s --timeline t --timeline-from 2s";
         assert_eq!(
             short(&format!("ssdyno {timeline}")),
-            timeline.replace("s ", "ms ").replace("2s", "2ms")
+            timeline.replace("5s", "250ms").replace("2s", "100ms")
         );
         assert_eq!(short("ssdyno profile sim:x"), "profile sim:x --time 20ms");
         assert_eq!(short("ssdyno profile sim:x --time 5s"), "profile sim:x --time 20ms");
