@@ -294,7 +294,7 @@ fn spent(was: f64, credits: BurstCredits, window_seconds: f64) -> Option<(String
         true => bytes_per_second(credits.baseline),
         // Larger requests count as several, and merged ones as one.
         false => {
-            format!("{} requests per second (of `volume.unit` at most)", rate(credits.baseline))
+            format!("{} requests per second (each up to `volume.unit`)", rate(credits.baseline))
         }
     };
     let lasts_seconds = credits.left / spent * window_seconds;
@@ -302,7 +302,7 @@ fn spent(was: f64, credits: BurstCredits, window_seconds: f64) -> Option<(String
     if lasts_seconds < window_seconds / 100.0 {
         let percent = 100.0 * spent / (spent + allowed);
         let message = format!(
-            "the burst credits ran out during the run: the figures mix the rate before and after, and {} % of what the limit \
+            "the burst credits ran out during the run: the figures mix the rates before and after that, and {} % of what the limit \
              let through was paid with credits; the volume completes {baseline} without credits",
             significant(percent, 2)
         );

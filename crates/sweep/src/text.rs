@@ -341,8 +341,8 @@ pub(crate) fn interactions_line(all: &Interactions) -> String {
     match all.found.len() {
         // The products are of ranks, and their intervals contain the lack of fit.
         0 => format!(
-            "Interactions: none found; {examined} examined, and each interval contains 1 (an effect at one end of another key \
-             alone is not found)"
+            "Interactions: none found; {examined} examined, and each interval contains 1 (the test misses an effect that \
+             exists only at one end of the other key)"
         ),
         found => {
             format!(

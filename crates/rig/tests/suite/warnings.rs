@@ -84,7 +84,7 @@ fn credits_that_ran_out_during_the_run_are_told() {
     let (iops, all) = told("requests = 8400");
     assert!((iops - 840.0).abs() < 10.0, "{iops}");
     assert!(all[0].contains("64 % of what the limit let through was paid with credits"), "{all:?}");
-    assert!(all[0].contains("(of `volume.unit` at most) without credits"), "{all:?}");
+    assert!(all[0].contains("(each up to `volume.unit`) without credits"), "{all:?}");
     assert!(all[0].contains("`workload.ramp_up`"), "{all:?}");
     let (iops, none) = told("requests = 8400\nramp_up = 6200");
     assert!((iops - 300.0).abs() < 1.0, "{iops}");

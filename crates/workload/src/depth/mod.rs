@@ -297,7 +297,8 @@ impl Searching {
                 "{job}latency_target: depth {depth} is the greatest that meets {rule} ({tried}); the figures {}",
                 match self.is_mixed {
                     false => "cover this depth only",
-                    true => "begin with greater depths that met it at first and then failed",
+                    true =>
+                        "also cover greater depths, which met the rule at first and failed later",
                 }
             ),
             (false, false) if self.is_hopeless => {
