@@ -29,8 +29,9 @@ use crate::commands::worker::{ProberArgs, WorkerArgs};
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    a run failed or is partial: the device refused or failed requests, a trace is damaged,
-       an invariant is violated, a bound is broken, a paper's cell does not match as required
+  1    a run failed or is partial: the device refused or failed requests, no request completed,
+       a trace is damaged, an invariant is violated, a bound is broken, a paper's cell does not
+       match as required
   2    wrong arguments, configuration or input; nothing was run
   3    results could not be written
   4    a bound of --require or --fail-if-slower is undecided: it is within the interval

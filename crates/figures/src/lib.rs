@@ -84,4 +84,4 @@ pub use stop::{Ending, StopReason};
 pub use tail::TailVerdict;
 pub use until::{Metric, Precision, Until};
 pub use victims::GcVictims;
-pub use warning::{MORE_REQUESTS, Warning, WarningKind};
+pub use warning::{DEPTH_ENOUGH, MORE_REQUESTS, Warning, WarningKind};

@@ -80,6 +80,9 @@ pub struct Warning {
     pub writes_least_bytes: Option<u64>,
 }
 
+/// More outstanding requests than this keep any target busy: the target is the limit, and no help advises a greater depth.
+pub const DEPTH_ENOUGH: u64 = 128;
+
 /// How help begins that advises more requests.
 pub const MORE_REQUESTS: &str = "give the run at least";
 

@@ -1,7 +1,7 @@
 //! Whether requests arrive faster than the target completes them.
 
 use ssdyno_block::{Time, counted};
-use ssdyno_figures::{Warning, WarningKind, rate, seconds, significant};
+use ssdyno_figures::{DEPTH_ENOUGH, Warning, WarningKind, rate, seconds, significant};
 
 use crate::count_over_time::CountOverTime;
 use crate::statistics::mean;
@@ -133,9 +133,6 @@ fn completions_per_second(departures: &CountOverTime) -> Option<f64> {
     let seconds = to.0.saturating_sub(from.0).as_s_f64();
     (seconds > 0.0).then(|| to.1.saturating_sub(from.1) as f64 / seconds)
 }
-
-/// More requests outstanding than this keep any target busy: its own rate is the limit.
-const DEPTH_ENOUGH: u64 = 128;
 
 /// With few requests outstanding it may be the limit that does not keep up, and not the target.
 fn or_raise(limit: Option<u64>) -> String {

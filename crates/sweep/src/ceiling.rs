@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::counted;
+use ssdyno_figures::DEPTH_ENOUGH;
 use ssdyno_report::figure_format;
 use ssdyno_session::{Failure, FailureKind};
 
@@ -218,7 +219,7 @@ impl Ceiling {
 
 /// A load whose depth is limited saturates where its requests wait for each other, which may be far below the target.
 fn of_depth(limit: Option<u64>) -> String {
-    limit.map_or_else(String::new, |limit| {
+    limit.filter(|limit| *limit < DEPTH_ENOUGH).map_or_else(String::new, |limit| {
         let requests = counted(limit, "request was", "requests were");
         format!("; at most {requests} outstanding, a greater depth (`-d`) may raise the rates")
     })

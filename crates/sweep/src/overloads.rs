@@ -1,6 +1,7 @@
 //! Overloaded designs: what a reader of their table must know.
 
 use ssdyno_block::counted;
+use ssdyno_figures::DEPTH_ENOUGH;
 
 use crate::designs::Sampling;
 use crate::latencies::needs_capacity;
@@ -29,7 +30,8 @@ pub(crate) fn note(plan: &SweepPlan, rows: &[SweepRow]) -> Option<String> {
     let overloaded = if count == 1 { "is overloaded" } else { "are overloaded" };
     // The depth of a load may be the limit, and not the target. The smallest one is the first to ask about.
     let limits = rows.iter().filter(|row| row.overloaded).filter_map(|row| row.outstanding_limit);
-    let limit = limits.min().map_or_else(String::new, |limit| {
+    let limit = limits.min().filter(|limit| *limit < DEPTH_ENOUGH);
+    let limit = limit.map_or_else(String::new, |limit| {
         let requests = counted(limit, "request is", "requests are");
         format!(". At most {requests} outstanding: a greater depth (`-d`) may raise the rates")
     });

@@ -210,20 +210,21 @@ impl CapacityRun<'_> {
         let mut next = Some(1);
         // Random writes have a long write before the search, and mixes have none: the depth of a mix
         // would be searched in the burst of a write buffer.
-        let is_mix = self.states[at].test.figure().is_none() && self.loads.credits.is_none();
+        let may_fill_buffer =
+            self.states[at].test.figure().is_none() && self.loads.credits.is_none();
         let ramp_most = SEARCH_RAMP_MAX * self.unit();
         while let Some(depth) = next {
             // The rate at the depth before says how long a request takes. The ramp and the
             // length of the load at this depth follow from it.
             let (mut ramp, length) = self.times(at, depth, SEARCH);
-            if is_mix {
+            if may_fill_buffer {
                 ramp = ramp.max(self.states[at].ramp.min(ramp_most));
             }
             // The depths are compared at one place: on a disk, another place has another rate.
             let place = Place::number(0, self.loads.plan.seed);
             let config = self.states[at].test.config(&self.sizes, depth, place);
             let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
-            if is_mix && ramp < ramp_most && self.is_unsettled(at, ramp, ramp, &slice) {
+            if may_fill_buffer && ramp < ramp_most && self.is_unsettled(at, ramp, ramp, &slice) {
                 continue;
             }
             let most = self.states[at].test.depth_most(&self.sizes);
