@@ -33,9 +33,9 @@ pub struct DriveEnd {
     pub stopped: bool,
     /// True if there was no memory for more rows.
     pub out_of_memory: bool,
-    /// What became of [`RunLimits::until`], if it was set.
+    /// What became of [`RunLimits::until`](ssdyno_figures::RunLimits::until), if it was set.
     pub precision: Option<Precision>,
-    /// The one of [`RunLimits::bounds`] that ended it.
+    /// The one of [`RunLimits::bounds`](ssdyno_figures::RunLimits::bounds) that ended it.
     pub broken: Option<BrokenBound>,
     /// Why a request could not be issued, if that ended the run.
     pub refused: Option<(Request, SubmitError)>,
