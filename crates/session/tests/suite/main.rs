@@ -4,6 +4,7 @@
 
 mod absurd;
 mod behind_nvme;
+mod data_sheets;
 mod faults;
 mod kept;
 mod printed;
