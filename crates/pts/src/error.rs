@@ -53,7 +53,7 @@ impl PtsError {
                 let look = look_at_the_log(target);
                 format!("{look}; a worn or failing device cannot be tested")
             }
-            PtsError::Interrupted => "the rounds measured until then are in the result".to_owned(),
+            PtsError::Interrupted => "the completed rounds are in the result".to_owned(),
         }
     }
 }
@@ -74,6 +74,7 @@ mod tests {
             help("iscsi://10.0.0.1/iqn.2024-01.a:b/0").starts_with("look at the log of the server")
         );
         assert!(help("nbd://10.0.0.1/x").starts_with("look at the log of the server"));
+        assert!(help("sim:p3600").starts_with("look at the keys `faults` of the device; a worn"));
     }
 
     /// A load in the middle of a test that was stopped while it was being set up: what was measured before

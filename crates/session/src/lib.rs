@@ -58,6 +58,7 @@ pub use goal::Goal;
 pub use kept::{KeptTarget, LoadProgress};
 pub use kinds::DEVICE_KINDS;
 pub use many::{RunList, RunListProgress, StopFlag, side_by_side};
+pub use named::look_at_the_log;
 pub use observer::{Observer, Stage};
 pub use overlay::{Setting, device_keys, refuse_workload_keys, settings, workload_keys};
 pub use prepare::{Measured, Prepared, is_real, resolve};
@@ -70,4 +71,3 @@ pub use spec::{
     Batch, DEFAULT_HOST, DEFAULT_TARGET, Doorbell, DriverSpec, FileContents, HostSpec, Pin, Queues,
     RealSpec, RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit, timing,
 };
-pub use ssdyno_bench::look_at_the_log;

@@ -165,6 +165,15 @@ pub fn is_real(target: &str) -> bool {
         || (is_path && !target.starts_with("sim:") && !is_toml(target))
 }
 
+/// Where to look for why requests to `target` failed: a part of a sentence. Those of a simulated device fail only by its
+/// configuration.
+pub fn look_at_the_log(target: &str) -> &'static str {
+    match is_real(target) {
+        true => ssdyno_bench::look_at_the_log(target),
+        false => "look at the keys `faults` of the device",
+    }
+}
+
 fn unknown_device(target: &str) -> Failure {
     if Path::new(target).is_dir() {
         return Failure::usage(format!("{target} is a directory"))

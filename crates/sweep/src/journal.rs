@@ -51,7 +51,16 @@ impl Journal {
             Failure::usage(format!("cannot read {name}: {error}"))
                 .with_help("give the results directory of a sweep, such as results/NAME")
         };
-        let file = OpenOptions::new().read(true).append(true).open(&path).map_err(unreadable)?;
+        let file = OpenOptions::new().read(true).append(true).open(&path);
+        let file = file.map_err(|error| match error.kind() {
+            // The journal goes when the result is whole.
+            io::ErrorKind::NotFound if folder.join("result.json").is_file() => {
+                let what = format!("{} has no unfinished sweep", folder.display());
+                Failure::usage(what)
+                    .with_help("its results are complete: start a new sweep to change the plan")
+            }
+            _ => unreadable(error),
+        })?;
         lock(&file, &path)?;
         let mut lines = BufReader::new(&file);
         let (mut text, mut whole, mut number) = (Vec::new(), 0u64, 0u64);
@@ -197,5 +206,7 @@ mod tests {
         assert_eq!(again, result);
         write(&again).unwrap();
         assert!(at("sweep.parquet").is_file() && !at("sweep.jsonl").exists());
+        let finished = Sweep::resume(place.path(), &mut Unattended).unwrap_err();
+        assert!(finished.message.ends_with("has no unfinished sweep"), "{finished:?}");
     }
 }

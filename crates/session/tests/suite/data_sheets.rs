@@ -1,7 +1,5 @@
 //! Disks read at the rate that their sources state for the outer tracks, skew included.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
-
 use ssdyno_session::{DriverSpec, HostSpec, RunSpec, Unattended, resolve};
 
 /// MB/s at the host, from the source in the first lines of each preset. Within 1 %: a sector more or less on a track
