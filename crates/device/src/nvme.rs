@@ -228,6 +228,16 @@ impl NvmeSetup {
 }
 
 impl NvmeControllerConfig {
+    /// The share of `capacity_bytes` that the namespaces have at the start, 0 to 1. No host can write the rest.
+    pub fn allocated_share(&self, capacity_bytes: u64) -> f64 {
+        // A namespace without a size has the rest of the capacity.
+        let sizes = self.namespaces.iter().map(|one| Some(one.size?.0)).sum::<Option<u64>>();
+        match sizes {
+            Some(bytes) if bytes < capacity_bytes => bytes as f64 / capacity_bytes as f64,
+            _ => 1.0,
+        }
+    }
+
     /// The identity of the controller on the bus.
     pub fn identity(&self) -> Identity {
         let doorbells = 2 * (u64::from(self.io_queues) + 1) * self.doorbell_stride.0;

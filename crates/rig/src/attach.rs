@@ -138,6 +138,10 @@ impl<D: Into<DeviceSpec>> From<D> for Attach {
     }
 }
 
+fn whole_bytes(report: &DeviceReport) -> u64 {
+    report.whole().map_or(0, |unit| unit.facts.capacity_bytes)
+}
+
 impl Attach {
     /// `device` behind `path` of the host `plan`.
     pub fn behind(device: impl Into<DeviceSpec>, plan: HostPlan, path: DevicePath) -> Attach {
@@ -173,15 +177,14 @@ impl Attach {
     /// have. No host writes the rest, so it stays as it is.
     pub(crate) fn reachable_share(&self, report: &DeviceReport) -> f64 {
         let Some(DevicePath::Nvme(_)) = self.path() else { return 1.0 };
-        let namespaces = self.device.nvme().map(|nvme| nvme.namespaces.iter());
-        // A namespace without a size has the rest of the capacity.
-        let sizes =
-            namespaces.and_then(|all| all.map(|one| Some(one.size?.0)).sum::<Option<u64>>());
-        let whole = report.whole().map_or(0, |unit| unit.facts.capacity_bytes);
-        match sizes {
-            Some(bytes) if bytes < whole => bytes as f64 / whole as f64,
-            _ => 1.0,
-        }
+        self.device.nvme().map_or(1.0, |nvme| nvme.allocated_share(whole_bytes(report)))
+    }
+
+    /// True if `capacity_bytes`, those of the namespaces that are loaded, are all that a host can address.
+    pub(crate) fn is_reached_by(&self, capacity_bytes: u64, report: &DeviceReport) -> bool {
+        let reachable_bytes = self.reachable_share(report) * whole_bytes(report) as f64;
+        // A namespace is a number of whole logical blocks, and several are as long as the smallest.
+        capacity_bytes as f64 >= 0.999 * reachable_bytes
     }
 
     /// The message if the driver called `driver` is for other devices.

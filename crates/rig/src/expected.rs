@@ -38,8 +38,13 @@ pub(crate) fn fill(
         return;
     }
     let logical_pages = capacity_bytes / u64::from(facts.page_bytes);
+    // Data of other namespaces stay as they are and make blocks of their own.
+    if !attach.is_reached_by(capacity_bytes, before) {
+        return;
+    }
     let found = match facts.effective_utilisation {
         Some(used) => {
+            let used = used * attach.reachable_share(before);
             let Some(found) = form(device, workload, used, logical_pages) else { return };
             let blocks = device.flash.blocks_per_plane;
             let room =

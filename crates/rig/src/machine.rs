@@ -77,6 +77,10 @@ pub(crate) fn build(
         }
         DevicePath::Nvme(driver) => {
             namespaces::check(host)?;
+            let mut device = device.clone();
+            if let Some(config) = device.get_mut::<Config>() {
+                *config = config.with_data_in_namespaces()?;
+            }
             let faults = device.faults();
             let ssd = device.get::<Config>();
             // An SSD is known by its type, which saves a call through a table for every event.

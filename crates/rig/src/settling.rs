@@ -45,11 +45,12 @@ const COLD_OVERWRITES_LEAST: f64 = 2.0;
 const SKEW_MOST: f64 = 90.0;
 
 /// How far garbage collection is from the state of its own that this load has; `None` where it has reached it, where
-/// nothing was erased, and where the device began in it. The run wrote `written_bytes`, with its ramp-up.
+/// nothing was erased, and where the device began in it. The run wrote `written_bytes`, with its ramp-up, to `capacity_bytes`:
+/// all that hosts can address where it `reaches_all`.
 pub(crate) fn unsettled(
     device: &ssdyno_ssd::Config,
     source: &Source,
-    capacity_bytes: u64,
+    (capacity_bytes, reaches_all): (u64, bool),
     (now, written_bytes): (&FlashReport, u64),
 ) -> Option<Unsettled> {
     // Log blocks are merged as soon as they are full: what is erased does not depend on what was written long ago.
@@ -57,7 +58,8 @@ pub(crate) fn unsettled(
         return None;
     }
     let precondition = &device.precondition;
-    if precondition.fill == Fill::Random
+    if reaches_all
+        && precondition.fill == Fill::Random
         && is_uniform(source, &now.pools, capacity_bytes, precondition.share)
     {
         return None;

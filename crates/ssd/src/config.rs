@@ -149,6 +149,23 @@ impl Config {
         })
     }
 
+    /// The SSD with data in its namespaces only. A host cannot have written the rest of the capacity: cleaning uses it
+    /// like over-provisioning.
+    ///
+    /// # Errors
+    /// The flash or its over-provisioning is impossible.
+    pub fn with_data_in_namespaces(&self) -> Result<Config, ConfigError> {
+        let mut config = self.clone();
+        if let Some(nvme) = &self.nvme {
+            let geometry = self.flash.geometry()?;
+            let pages = self.ftl.logical_pages(&geometry)?;
+            let capacity_bytes = u64::from(pages) * u64::from(geometry.page_bytes);
+            let share = nvme.allocated_share(capacity_bytes);
+            config.precondition.share = self.precondition.share.min(share);
+        }
+        Ok(config)
+    }
+
     /// The write buffer loses its data with the power.
     pub(crate) fn volatile_cache(&self) -> bool {
         !self.buffer.protected && self.buffer.policy != BufferPolicy::None

@@ -18,7 +18,9 @@ impl Parts<'_> {
         let matters = writes >= settling::WRITES_LEAST * result.requests as f64;
         let ssd = self.run.device.ssd().filter(|_| matters);
         let unsettled = ssd.zip(after.device.flash()).and_then(|(device, now)| {
-            settling::unsettled(device, &self.run.source, capacity_bytes, (now, written))
+            let reaches_all = self.run.device.is_reached_by(capacity_bytes, self.before);
+            let reached = (capacity_bytes, reaches_all);
+            settling::unsettled(device, &self.run.source, reached, (now, written))
         });
         let issued = self.ended.issued;
         if let Some(unsettled) = unsettled {
