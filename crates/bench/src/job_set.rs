@@ -401,12 +401,7 @@ impl JobSet {
         let start = starts.map(Recording::start).min().unwrap_or_default();
         let figures = |(entry, recording): (&FioEntry, &Option<Recording>)| {
             let figures = recording.as_ref().map(|recording| recording.job_result(start));
-            JobResult {
-                name: entry.name.clone(),
-                group: entry.group,
-                copies: entry.copies,
-                ..figures.unwrap_or_default()
-            }
+            named(entry, figures.unwrap_or_default())
         };
         let jobs = entries.iter().zip(&merged).map(figures).collect();
         let merged: Vec<Recording> = merged.into_iter().flatten().collect();
@@ -416,6 +411,11 @@ impl JobSet {
         };
         Ok(Recorded { recording, jobs, reports, writer_ns })
     }
+}
+
+/// `figures` as those of `entry`.
+pub(crate) fn named(entry: &FioEntry, figures: JobResult) -> JobResult {
+    JobResult { name: entry.name.clone(), group: entry.group, copies: entry.copies, ..figures }
 }
 
 /// The results after a run.

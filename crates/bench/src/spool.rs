@@ -4,9 +4,12 @@ use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ssdyno_block::Time;
-use ssdyno_figures::{Configuration, Keep, MethodResult, RunResult, SCHEMA_VERSION, Warning};
+use ssdyno_figures::{
+    Configuration, JobResult, Keep, MethodResult, RunResult, SCHEMA_VERSION, Warning,
+};
 use ssdyno_record::{RowNames, RowsHead, Spool, Tape};
 
+use crate::job_set::named;
 use crate::plan::{JobPlan, LoadPlan};
 use crate::report;
 use crate::run::BenchRun;
@@ -57,8 +60,15 @@ pub(crate) fn begin(
             warnings: report::warnings(run, target),
             spec: place.spec.clone(),
             provenance: place.provenance.clone(),
+            jobs: plan.entries.iter().map(|entry| named(entry, JobResult::default())).collect(),
             ..RunResult::default()
         },
+        entry_of: plan
+            .jobs
+            .iter()
+            .filter(|_| !plan.entries.is_empty())
+            .map(|job| job.entry)
+            .collect(),
         of_reads: known.no_media.to_vec(),
         names: known.names.clone(),
         interval_ns: run.interval.map(Time::as_ns),

@@ -35,8 +35,11 @@ pub(super) const JOBS_MOST: u32 = 1 << 20;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Head {
     /// The known facts about the run before it begins: target, workload, seed, configuration,
-    /// method.
+    /// method, and the names of the jobs that are reported apart.
     pub run: RunResult,
+    /// For each job of the rows, the index of its report in the jobs of `run`; empty where none is reported apart.
+    #[serde(default)]
+    pub entry_of: Vec<usize>,
     /// Warnings that matter if the run reads.
     #[serde(default)]
     pub of_reads: Vec<Warning>,
