@@ -184,6 +184,27 @@ mod tests {
         assert_eq!(Sweep::resume(place.path(), &mut Unattended).unwrap().designs(), 2);
     }
 
+    /// The first part of a sweep wrote its table as CSV. The part that goes on renews the table without being asked again; a
+    /// sweep without such a table gets none.
+    #[test]
+    fn a_sweep_that_goes_on_renews_its_csv() {
+        for had_one in [true, false] {
+            let place = tempfile::tempdir().unwrap();
+            let csv = place.path().join("sweep.csv");
+            drop(begun(place.path()));
+            if had_one {
+                fs::write(&csv, "a table without designs").unwrap();
+            }
+            let resumed = Sweep::resume(place.path(), &mut Unattended).unwrap();
+            let (result, _) = resumed.execute(&mut |_| KeepGoing::Continue).unwrap();
+            let folder = ResultFolder::open(place.path()).unwrap();
+            crate::write(&result, &folder, false, &|_| None).unwrap();
+            assert_eq!(csv.exists(), had_one);
+            let text = fs::read_to_string(&csv).unwrap_or_default();
+            assert_eq!(text.lines().count(), if had_one { 1 + 2 } else { 0 }, "{text}");
+        }
+    }
+
     #[test]
     fn a_table_that_cannot_be_written_takes_nothing_with_it() {
         let place = tempfile::tempdir().unwrap();

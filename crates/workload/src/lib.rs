@@ -24,6 +24,7 @@ mod generator;
 pub mod presets;
 mod source;
 mod trace;
+mod written_places;
 
 pub use config::{
     AddressPattern, ArrivalKind, Arrivals, BlockSize, DEFAULT_REQUESTS, DiskSimSynthetic, Numbers,
@@ -41,6 +42,7 @@ pub use trace::{
     BeyondEnd, BlkEvent, Format, ObjectIds, TraceOptions, TraceOrigin, TraceTiming, decompress,
     open_trace, read_trace,
 };
+pub use written_places::WrittenPlaces;
 
 use ssdyno_block::{Op, Request, Time};
 

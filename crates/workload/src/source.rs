@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use ssdyno_block::{Time, counted};
 
-use crate::{FioFiles, FioJob, FioStream, TraceOptions, WorkloadConfig, fio_streams};
+use crate::{
+    FioFiles, FioJob, FioStream, TraceOptions, WorkloadConfig, WrittenPlaces, fio_streams,
+};
 
 /// The source of the requests to the device.
 #[derive(Clone, Debug)]
@@ -146,6 +148,24 @@ impl Source {
         })
     }
 
+    /// The places that the load writes on a target of `capacity_bytes` with pages of `page_bytes`; `None` of loads that write
+    /// in order, of traces, and of job files that do not have exactly one writing job with one file.
+    pub fn written_places(&self, capacity_bytes: u64, page_bytes: u32) -> Option<WrittenPlaces> {
+        let page_bytes = f64::from(page_bytes);
+        match self {
+            Source::Generator(load) => load.written_places(capacity_bytes, page_bytes),
+            Source::Trace { .. } => None,
+            Source::Jobs { jobs, .. } => {
+                let mut streams = fio_streams(jobs, &FioFiles::one(capacity_bytes), 0);
+                streams.retain(|stream| jobs[stream.job].changes_data());
+                // Each job scatters its popular places by its own seed, and how often each writes
+                // is known only after the run.
+                let [stream] = &streams[..] else { return None };
+                stream.written_places(page_bytes)
+            }
+        }
+    }
+
     /// Requests (with ramp-up) and time at most, as far as it says so itself.
     pub fn bounds(&self) -> (Option<u64>, Option<Time>) {
         match self {
@@ -178,5 +198,39 @@ mod tests {
         assert!(note.contains("include 1 flush;"), "{note}");
         assert_eq!(jobs.note_on_flushes(0), None);
         assert_eq!(Source::Generator(WorkloadConfig::default()).note_on_flushes(1), None);
+    }
+
+    fn load(text: &str) -> Source {
+        let text = format!("write_percent = 100\nblock_size = \"4KiB\"\n[address]\n{text}");
+        Source::Generator(WorkloadConfig::from_toml(&text).unwrap())
+    }
+
+    /// 990 writes to 100 places, of which one is hot: 9.9 of the writes go to the 99 cold places, 0.1 to each.
+    #[test]
+    fn cold_places_are_overwritten_late() {
+        let hot_cold = "pattern = \"hot-cold\"\nhot_space_percent = 1\nhot_access_percent =";
+        let of = |access: u32| {
+            load(&format!("{hot_cold} {access}")).written_places(100 * 4096, 4096).unwrap()
+        };
+        let by_hand = 0.01 + 0.99 * (1.0 - (-0.1f64).exp());
+        assert!((of(99).overwritten(990.0 * 4096.0) - by_hand).abs() < 1e-9, "{by_hand}");
+        // What is never written does not count.
+        assert!((of(100).overwritten(990.0 * 4096.0) - 1.0).abs() < 1e-9);
+        assert!((of(99).bytes_until(by_hand) / (990.0 * 4096.0) - 1.0).abs() < 2e-3);
+        assert_eq!(of(99).bytes_until(2.0), f64::INFINITY);
+    }
+
+    /// Eight writes of 512 B overwrite as many pages as eight of 4 KiB, and a range is a part of the target.
+    #[test]
+    fn small_writes_overwrite_whole_pages() {
+        let text = "write_percent = 100\nblock_size = \"512B\"\n[address]\nlength_percent = 50";
+        let source = Source::Generator(WorkloadConfig::from_toml(text).unwrap());
+        let of = source.written_places(200 * 4096, 4096).unwrap();
+        assert!((of.overwritten(100.0 * 512.0) - (1.0 - (-1f64).exp())).abs() < 1e-9);
+    }
+
+    #[test]
+    fn writes_in_order_have_no_popular_places() {
+        assert_eq!(load("pattern = \"sequential\"").written_places(1 << 20, 4096), None);
     }
 }

@@ -526,6 +526,8 @@ fn a_run_is_swept_over_its_depth() {
     assert_eq!(curve["knee"], json!({ "value": 1, "below": 2 }));
     let page = String::from_utf8(read(&place, "a/report.html")).unwrap();
     assert!(page.contains("Curve: Knee at workload.depth=1") && page.contains("p99, 95 %"));
+    // The label of both pictures.
+    assert_eq!(page.matches(">workload.depth</text>").count(), 2);
     assert!(place.path().join("results/a/sweep.csv").exists());
     // The replay asks for the same.
     let replay = result["replay"].as_str().unwrap();

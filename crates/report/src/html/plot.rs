@@ -337,6 +337,18 @@ mod tests {
     }
 
     #[test]
+    fn an_axis_has_the_label_that_it_was_given() {
+        let axis = |label| Axis { label, from: 0.0, to: 1.0, log: false, format: seconds };
+        let mut plot = Plot::new("", axis("value"), axis("rate"));
+        plot.set_x_label("a<b".to_owned());
+        let drawn = plot.finish();
+        assert!(drawn.contains(">a&lt;b</text>") && drawn.contains(">rate</text>"), "{drawn}");
+        assert!(!drawn.contains(">value</text>"), "{drawn}");
+        let own = Plot::new("", axis("value"), axis("rate")).finish();
+        assert!(own.contains(">value</text>"), "{own}");
+    }
+
+    #[test]
     fn axis_labels_are_short() {
         assert_eq!(short("100.0 µs".into()), "100 µs");
         assert_eq!(short("1.250 M".into()), "1.25 M");

@@ -17,10 +17,11 @@ impl Parts<'_> {
         // Four writes in a trace of 24 783 requests move no figure but their own.
         let matters = writes >= settling::WRITES_LEAST * result.requests as f64;
         let ssd = self.run.device.ssd().filter(|_| matters);
+        let invalid = result.gc_victims.as_ref().map(|victims| 1.0 - victims.valid_mean);
         let unsettled = ssd.zip(after.device.flash()).and_then(|(device, now)| {
             let reaches_all = self.run.device.is_reached_by(capacity_bytes, self.before);
-            let reached = (capacity_bytes, reaches_all);
-            settling::unsettled(device, &self.run.source, reached, (now, written))
+            let (reached, state) = ((capacity_bytes, reaches_all), (now, written, invalid));
+            settling::unsettled(device, &self.run.source, reached, state)
         });
         let issued = self.ended.issued;
         if let Some(unsettled) = unsettled {

@@ -97,6 +97,26 @@ fn a_job_without_a_target_is_recorded_meanwhile() {
     assert_eq!(result.requests, result.jobs[0].requests + result.jobs[1].requests);
 }
 
+/// Another job begins in the window that is to confirm depth 12, and takes one place of the server: 13 outstanding take
+/// 1300 us each. Depth 11 is found, and its figures are those of a server of 12 places of which 11 are of the job: 1200 us,
+/// and 11 / 1200 us. Depth 12 had 10 000 requests in a second before.
+#[test]
+fn a_depth_that_a_later_load_rules_out_is_in_no_figure() {
+    let text = "[global]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\nsize=16g\n[searches]\niodepth=32\n\
+                latency_target=1250\nlatency_window=100ms\n[other]\niodepth=1\nstartdelay=650ms\nruntime=3\n\
+                time_based\n";
+    let result = measure(&fio("later.fio", text));
+    let search = &result.depth_searches[0];
+    let depths: Vec<u64> = search.tried.iter().map(|tried| tried.depth).collect();
+    assert_eq!(depths, [1, 2, 4, 8, 16, 12, 14, 13, 12, 12, 11, 11, 11]);
+    let latency = result.jobs[0].latency_ns.as_ref().unwrap().all;
+    assert!((latency.max / 1.2e6 - 1.0).abs() < 0.005, "{}", latency.max);
+    let iops = result.jobs[0].iops;
+    assert!((iops / (11.0 / 1.2e-3) - 1.0).abs() < 0.01, "{iops}");
+    let outstanding = iops * latency.mean / 1e9;
+    assert!((outstanding - search.depth as f64).abs() < 0.15, "{outstanding}");
+}
+
 #[test]
 fn what_no_depth_meets_ends_the_run_with_an_error() {
     let run = plan("depth = 8\nlatency_target = \"99us\"\nlatency_window = \"10ms\"");

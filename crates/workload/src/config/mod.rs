@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
 
+use crate::written_places::{self, PlaceClass, WrittenPlaces};
+
 /// Requests where a configuration sets neither `requests` nor `duration`.
 pub const DEFAULT_REQUESTS: u64 = 1_000_000;
 
@@ -196,6 +198,16 @@ pub struct AddressPattern {
     /// instead of `length`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_percent: Option<f64>,
+}
+
+impl AddressPattern {
+    /// Length of the range on a target of `capacity_bytes`, in bytes.
+    pub fn range_bytes(&self, capacity_bytes: u64) -> u64 {
+        let rest = capacity_bytes.saturating_sub(self.start.0);
+        let share = |percent: f64| (capacity_bytes as f64 * (percent / 100.0)) as u64;
+        let given = self.length.map(|length| length.0).or(self.length_percent.map(share));
+        given.map_or(rest, |bytes| bytes.min(rest))
+    }
 }
 
 impl Default for AddressPattern {
@@ -387,6 +399,38 @@ impl WorkloadConfig {
             (None, Some(write)) => [rest(write), write, trim],
             (None, None) => [rest(0.0), 0.0, trim],
         }
+    }
+
+    /// The places that it writes on a target of `capacity_bytes` with pages of `page_bytes`; `None` where it writes in order,
+    /// and of another kind than a mix.
+    pub(crate) fn written_places(
+        &self,
+        capacity_bytes: u64,
+        page_bytes: f64,
+    ) -> Option<WrittenPlaces> {
+        if self.kind != WorkloadKind::Mix {
+            return None;
+        }
+        let sizes = self.sizes();
+        let weights: f64 = sizes.iter().map(|one| one.weight).sum();
+        let mean = sizes.iter().map(|one| one.size.0 as f64 * one.weight).sum::<f64>() / weights;
+        let (address, write_bytes) = match &self.writes {
+            Some(writes) => (&writes.address, writes.block_size.0 as f64),
+            None => (&self.address, mean),
+        };
+        let range_bytes = address.range_bytes(capacity_bytes) as f64;
+        let classes = |places| match address.pattern {
+            Pattern::Sequential => None,
+            Pattern::Random | Pattern::RandomOnce => Some(written_places::uniform()),
+            Pattern::Zipf => Some(written_places::zipf(places, address.theta)),
+            Pattern::HotCold => {
+                let [space, writes] =
+                    [address.hot_space_percent, address.hot_access_percent].map(|p| p / 100.0);
+                let cold = PlaceClass { space: 1.0 - space, writes: 1.0 - writes };
+                Some(vec![PlaceClass { space, writes }, cold])
+            }
+        };
+        WrittenPlaces::new(range_bytes, [write_bytes, page_bytes], classes)
     }
 
     /// The writes of [`writes`](WorkloadConfig::writes) alone, as a workload.

@@ -4,13 +4,16 @@
 //! begins at 1 and doubles after each window in which enough requests were in time, until one fails; from
 //! then on the range between the last that passed and the first that failed is halved. After a failure what
 //! is outstanding drains first. Where the next depth would be the present one, that is the result: what is
-//! outstanding drains, and a last run at this depth is recorded.
+//! outstanding drains, and a last run at this depth follows.
 //!
 //! Where fio does it another way:
 //! - Requests that are still outstanding from a greater depth are not judged while they drain; fio means
 //!   to, but judges them.
 //! - The range is halved from the first failure on. fio goes by whether the upper end of the range is the
 //!   `iodepth`, and so doubles forever where the result is one less than that.
+//! - A second window in a row at the depth that was found confirms it; where that fails, the search goes on. The recorded
+//!   window comes after it and no longer decides about the depth. fio records the confirmation itself, and the lower depths
+//!   as well where it fails. A window that is recorded because it passed has too few latencies above the target.
 //! - With a percentile below 100, three windows in a row that fail at depth 1 end the job. fio goes on without
 //!   a word.
 
@@ -70,7 +73,7 @@ pub struct DepthSearch {
     pub depth_max: u64,
     /// The depth that was found, or the last depth tried if none was found.
     pub depth: u64,
-    /// The search is over: `depth` is the greatest that met the target. With
+    /// The search is over: `depth` is the greatest that met the target, twice in a row. With
     /// [`keeps_adapting`](LatencyTarget::keeps_adapting): the window that was judged last met it.
     pub met: bool,
     /// Windows that were judged, in order.
@@ -128,7 +131,6 @@ pub(crate) fn searching(
         late: 0,
         drains: false,
         result_from: None,
-        is_mixed: false,
         is_over: false,
         is_met: false,
         tried: Vec::new(),
@@ -153,10 +155,9 @@ struct Searching {
     late: u64,
     /// Nothing is issued before all has come back.
     drains: bool,
-    /// When the run at the depth that was found began; `Time::MAX` while what was before it drains.
+    /// When the recorded window began, at the depth that was found; `Time::MAX` while what was before it drains.
     result_from: Option<Time>,
-    /// A depth failed after it was found.
-    is_mixed: bool,
+    /// The recorded window is over.
     is_over: bool,
     /// The window that was judged last met the target.
     is_met: bool,
@@ -197,7 +198,9 @@ impl Searching {
         let length = now.saturating_sub(since);
         // With 100 % a single late request decides the window. Waiting for the end of the window
         // would add seconds to each failed depth and could not change the verdict.
-        let fails_at_once = self.target.percentile >= 100.0 && self.late > 0;
+        // The recorded window has nothing to decide, and a short one would be a poor figure.
+        let is_recorded = self.is_found();
+        let fails_at_once = self.target.percentile >= 100.0 && self.late > 0 && !is_recorded;
         // There were no completions, so there is nothing to judge.
         if self.completed == 0 || (length < self.target.window && !fails_at_once) {
             return;
@@ -213,23 +216,23 @@ impl Searching {
         }
         self.is_met = share >= self.target.percentile;
         self.since = None;
+        if is_recorded {
+            // The figures are those of one depth, also where it misses the target now.
+            self.is_over = true;
+            return;
+        }
         // The count is of failures in a row. A device that passes in between has not shown that the
         // target is out of reach.
         self.failed_at_lowest = if self.is_met { 0 } else { self.failed_at_lowest };
         match if self.is_met { self.search.passed() } else { self.search.failed() } {
             Verdict::GoOn => {}
-            Verdict::Lower => {
-                self.drains = true;
-                // The recording began at a depth that fails now, and goes on.
-                self.is_mixed |= self.is_found();
-            }
-            Verdict::Found => {
+            Verdict::Lower | Verdict::Found => self.drains = true,
+            Verdict::Settled => {
                 self.drains = true;
                 // `MAX` means that the depth is known but older requests still drain. The recording
                 // begins only after them, so that the figures contain this depth alone.
                 self.result_from = Some(Time::MAX);
             }
-            Verdict::Over => self.is_over = true,
             Verdict::LowestFails => self.look_at_lowest(fails_at_once, share),
         }
     }
@@ -294,12 +297,9 @@ impl Searching {
                  figures are of all depths"
             ),
             (false, true) => format!(
-                "{job}latency_target: depth {depth} is the greatest that meets {rule} ({tried}); the figures {}",
-                match self.is_mixed {
-                    false => "cover this depth only",
-                    true =>
-                        "also cover greater depths, which met the rule at first and failed later",
-                }
+                "{job}latency_target: depth {depth} is the greatest that meets {rule} ({tried}); the figures cover \
+                 this depth only{}",
+                self.missed()
             ),
             (false, false) if self.is_hopeless => {
                 format!("{job}latency_target: no depth meets {rule} ({tried})")
@@ -311,6 +311,16 @@ impl Searching {
         }
     }
 
+    /// The remark about a recorded window that missed the target; empty if it met the target.
+    fn missed(&self) -> String {
+        let last = self.tried.last().filter(|_| self.is_over && !self.is_met);
+        last.map_or_else(String::new, |last| {
+            let share = 100.0 * last.in_time as f64 / last.requests as f64;
+            format!(", and {share:.2} % of their requests were in time")
+        })
+    }
+
+    /// The depth is found and confirmed, and the recorded window has begun.
     fn is_found(&self) -> bool {
         self.result_from.is_some_and(|from| from < Time::MAX) && !self.is_hopeless
     }

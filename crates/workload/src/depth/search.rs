@@ -7,10 +7,10 @@ pub(super) enum Verdict {
     GoOn,
     /// At the depth that there is now, which is lower: what is outstanding drains first.
     Lower,
-    /// The present depth is the result: what is outstanding drains, and a last run follows.
+    /// The present depth may be the result: what is outstanding drains, and one more window at this depth confirms it.
     Found,
-    /// The last run is over.
-    Over,
+    /// The present depth passed again and is the result: what is outstanding drains, and the recorded window follows.
+    Settled,
     /// It is the lowest already.
     LowestFails,
 }
@@ -26,7 +26,8 @@ pub(super) struct Search {
     most: u64,
     has_failed: bool,
     keeps_adapting: bool,
-    is_last: bool,
+    /// The window before this one passed at the same depth.
+    is_found: bool,
     /// Windows in a row that passed next to one that failed.
     steady: u32,
 }
@@ -48,7 +49,7 @@ impl Search {
             most,
             has_failed: false,
             keeps_adapting,
-            is_last: false,
+            is_found: false,
             steady: 0,
         }
     }
@@ -78,17 +79,18 @@ impl Search {
         if self.keeps_adapting || self.depth != before {
             return Verdict::GoOn;
         }
-        // The last run repeats the found depth and is the only part that is recorded. The windows
-        // of the search itself follow other depths, whose requests may still influence the device.
-        if self.is_last {
-            return Verdict::Over;
+        // The first window at this depth follows other depths, whose requests may still influence
+        // the device. Only a second one shows that the depth meets the target by itself.
+        if self.is_found {
+            return Verdict::Settled;
         }
-        self.is_last = true;
+        self.is_found = true;
         Verdict::Found
     }
 
     /// Too many took too long.
     pub(super) fn failed(&mut self) -> Verdict {
+        (self.steady, self.is_found) = (0, false);
         if self.depth == 1 {
             return Verdict::LowestFails;
         }
@@ -100,7 +102,6 @@ impl Search {
             self.low -= 1;
         }
         self.depth = (self.depth + self.low) / 2;
-        self.steady = 0;
         Verdict::Lower
     }
 }
@@ -111,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// Depths that are tried until the last run, where those up to `fits` pass.
+    /// Depths that are tried until one is found, where those up to `fits` pass.
     fn tried(most: u64, fits: u64) -> Vec<u64> {
         let mut search = Search::new(most, false);
         let mut all = Vec::new();
@@ -149,6 +150,27 @@ mod tests {
             prop_assert_eq!(*all.last().unwrap(), fits.min(most));
             prop_assert!(all.len() <= 2 * (most.ilog2() as usize + 2), "{:?}", all);
         }
+    }
+
+    /// A depth that passes once and fails in the next window is not the result, and a lower one is confirmed in the same way.
+    #[test]
+    fn a_depth_that_fails_when_it_is_confirmed_is_given_up() {
+        let mut search = Search::new(4, false);
+        let verdicts: Vec<_> = [true, true, true, false, true, false, true, true]
+            .map(|passes| (search.depth(), if passes { search.passed() } else { search.failed() }))
+            .into();
+        let expected = [
+            (1, Verdict::GoOn),
+            (2, Verdict::GoOn),
+            (4, Verdict::Found),
+            (4, Verdict::Lower),
+            (3, Verdict::Found),
+            (3, Verdict::Lower),
+            (2, Verdict::Found),
+            (2, Verdict::Settled),
+        ];
+        assert_eq!(verdicts, expected);
+        assert_eq!(search.depth(), 2);
     }
 
     /// With `latency_run` the depth that failed is tried again after three windows, and a target that became

@@ -127,6 +127,36 @@ fn a_percentile_allows_for_some_that_are_slow() {
     assert_eq!(at_once.issued, 1);
 }
 
+/// Request 3500 is late. The windows have 1000 requests: those of depths 1, 2 and 4 pass before it, and the second one of
+/// depth 4 fails. Then 3 is found, confirmed and recorded, in 3000 requests.
+#[test]
+fn a_depth_that_is_not_confirmed_is_in_no_figure() {
+    let played = play(config(&plan(4, 400, "")).unwrap(), 3_500);
+    let depths: Vec<u64> = played.search.tried.iter().map(|tried| tried.depth).collect();
+    assert_eq!(depths, [1, 2, 4, 4, 3, 3, 3], "{}", played.notes);
+    assert_eq!((played.search.depth, played.search.met), (3, true));
+    assert!(played.notes.ends_with("the figures cover this depth only"), "{}", played.notes);
+    assert!(played.recorded.iter().all(|latency| *latency <= SERVICE * 3));
+    let window = played.end - played.from;
+    assert!(window >= Time::from_ms(100) && window < Time::from_ms(101), "{window}");
+    // By hand: 1002 requests of 300 us, less 300 us as the first two found the server free, in 100.2 ms.
+    let stayed: f64 = played.recorded.iter().map(|latency| latency.as_s_f64()).sum();
+    let outstanding = stayed / window.as_s_f64();
+    assert!((outstanding - 3.0).abs() < 0.02, "{outstanding}");
+}
+
+/// Windows of depth 1 have 1000 requests. Request 2500 is in the third one, which is recorded: it has 899 requests in time
+/// and a late one, as 10 ms are the late one's. The depth stays, and the window is as long as any.
+#[test]
+fn the_recorded_window_no_longer_decides_about_the_depth() {
+    let played = play(config(&plan(1, 100, "")).unwrap(), 2_500);
+    assert_eq!((played.search.depth, played.search.met, played.search.tried.len()), (1, true, 3));
+    assert_eq!((played.from, played.end), (Time::from_ms(200), Time::from_ms(300)));
+    assert_eq!(played.recorded.len(), 900);
+    let told = "this depth only, and 99.89 % of their requests were in time";
+    assert!(played.notes.ends_with(told), "{}", played.notes);
+}
+
 /// Where the job ends first there is no result, and it says so.
 #[test]
 fn a_search_that_is_cut_short_says_so() {
@@ -135,6 +165,11 @@ fn a_search_that_is_cut_short_says_so() {
     assert!(cut.notes.contains("was not over when the job ended (tried 1, 2)"), "{}", cut.notes);
     let early = play(config(&plan(64, 1_250, "requests = 10")).unwrap(), usize::MAX);
     assert!(early.notes.contains("no window ended"), "{}", early.notes);
+    // Depths 1, 2 and 4 pass in 300 ms: 4 is the most that may be, but the window that confirms it does not end.
+    let unconfirmed = play(config(&plan(4, 1_250, "duration = \"350ms\"")).unwrap(), usize::MAX);
+    assert!(!unconfirmed.search.met && unconfirmed.from == Time::MAX);
+    let told = "was not over when the job ended (tried 1, 2, 4): more requests or time are needed";
+    assert!(unconfirmed.notes.ends_with(told), "{}", unconfirmed.notes);
 }
 
 /// `latency_run`: all is recorded, and the job ends by its own limits.

@@ -4,6 +4,7 @@ use ssdyno_engine::{Rng, Scatter};
 
 use super::values;
 use crate::generator::zipf::Zipf;
+use crate::written_places::{self, PlaceClass};
 
 /// Most zones of a distribution, as in fio.
 const ZONES_MAX: usize = 256;
@@ -38,6 +39,32 @@ pub(super) enum Distribution {
     /// These blocks, repeatedly; or, if the flag is set, these blocks of each group with as many
     /// blocks as the list, one group after the other.
     Sequence(Vec<u64>, bool),
+}
+
+impl Distribution {
+    /// This number of places of a range of `range_bytes`, by how likely each is; `None` of a sequence.
+    pub(super) fn classes(&self, places: u64, range_bytes: f64) -> Option<Vec<PlaceClass>> {
+        Some(match self {
+            Distribution::Uniform => written_places::uniform(),
+            Distribution::Zipf(theta) => written_places::zipf(places, *theta),
+            Distribution::Pareto(h) => written_places::self_similar(places, *h),
+            // The variance of the mean of twelve uniform numbers, and of the further one.
+            Distribution::Normal(width) => {
+                written_places::normal((1.0 / 12.0 + (width / 100.0).powi(2)) / 12.0)
+            }
+            Distribution::Zoned(zones) => in_zones(zones, 100.0),
+            Distribution::ZonedBytes(zones) => in_zones(zones, range_bytes),
+            Distribution::Sequence(..) => return None,
+        })
+    }
+}
+
+/// The classes of `zones`, whose lengths are parts of `whole`.
+fn in_zones(zones: &[Zone], whole: f64) -> Vec<PlaceClass> {
+    let writes: f64 = zones.iter().map(|zone| zone.weight).sum();
+    let used = zones.iter().filter(|zone| zone.weight > 0.0 && zone.length > 0.0);
+    used.map(|zone| PlaceClass { space: zone.length / whole, writes: zone.weight / writes })
+        .collect()
 }
 
 /// Reads the option for reads, writes and trims. `Err` says what to write instead.
@@ -288,6 +315,7 @@ fn ends(zones: &[Zone], scale: f64, blocks: u64) -> Result<Vec<(u64, u64, f64)>,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WrittenPlaces;
 
     fn picker(text: &str, blocks: u64) -> Picker {
         let [reads, ..] = parse(text, false).unwrap();
@@ -317,6 +345,18 @@ mod tests {
         assert_eq!(share(text, 10_000, |b| b >= 1_124), 0.0);
         let [reads, writes, trims] = parse("zoned:100/10,100/20", false).unwrap();
         assert!(reads != writes && writes == trims);
+    }
+
+    /// Of 1000 blocks, the first zone has 50 with 10 of 1000 writes each, the others 19 in 20 blocks with 500 in 950.
+    #[test]
+    fn zones_are_overwritten_by_their_share() {
+        let [writes, ..] = parse("zoned:50/5:50/95", false).unwrap();
+        let classes = |places| writes.classes(places, 4_096_000.0);
+        let of = WrittenPlaces::new(4_096_000.0, [4096.0; 2], classes).unwrap();
+        let by_hand = 1.0 - 0.05 * (-10f64).exp() - 0.95 * (-500.0 / 950.0f64).exp();
+        assert!((of.overwritten(1_000.0 * 4096.0) - by_hand).abs() < 1e-9, "{by_hand}");
+        let [sequence, ..] = parse("sequence:2,0,1", false).unwrap();
+        assert_eq!(sequence.classes(8, 0.0), None);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::error::TraceLine;
 use crate::generator::arrivals::Pacing;
 use crate::generator::place::threshold;
 use crate::generator::{Generator, Limits};
-use crate::{Arrivals, TargetFacts, Workload, WorkloadError};
+use crate::{Arrivals, TargetFacts, Workload, WorkloadError, WrittenPlaces};
 
 /// One copy of a job: a stream of requests of its own, whose time counts from its start.
 #[derive(Clone, Debug)]
@@ -133,6 +133,19 @@ impl FioStream {
     /// The longest request.
     pub fn block_bytes_max(&self) -> u64 {
         self.load.block_max()
+    }
+
+    /// The places that it writes on a target with pages of `page_bytes`; `None` where it does not write at random, or not in
+    /// a single range.
+    pub(crate) fn written_places(&self, page_bytes: f64) -> Option<WrittenPlaces> {
+        let (load, [range]) = (&self.load, &self.ranges[..]) else { return None };
+        if !load.random || load.mix[1] <= 0.0 || load.strides.is_some() {
+            return None;
+        }
+        let (range_bytes, write_bytes) = (range.length_bytes as f64, load.sizes[1].mean());
+        WrittenPlaces::new(range_bytes, [write_bytes, page_bytes], |places| {
+            load.distributions[1].classes(places, range_bytes)
+        })
     }
 
     /// Checks the stream against `device` and makes its workload, which begins at time 0.
