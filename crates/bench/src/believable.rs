@@ -65,11 +65,11 @@ pub(crate) fn crowded(spins: bool, others: Others) -> Option<Warning> {
 }
 
 /// The verdict over `result`, which is complete; `others` is `None` where the machine was not observed long enough.
-/// `reread` is the small range that was read several times, if there is one.
+/// `rereads` are the small ranges that were read several times.
 pub(crate) fn verdict(
     result: &RunResult,
     others: Option<Others>,
-    reread: Option<Reread>,
+    rereads: &[Reread],
 ) -> Option<TailVerdict> {
     let p99 = result.latency_ns.as_ref()?.all.p99;
     let mut against: Vec<String> = Vec::new();
@@ -103,12 +103,9 @@ pub(crate) fn verdict(
     against.extend(unsteady(result));
     // The host of a virtual disk usually has a cache that is larger than the range. Of another drive nothing is known, so
     // the verdict only names the doubt.
-    if let Some(reread) = reread.filter(|reread| reread.is_virtual) {
-        against.push(format!(
-            "{} on a virtual disk, whose host may have served it from its cache",
-            reread.text()
-        ));
-    }
+    against.extend(rereads.iter().filter(|reread| reread.is_virtual).map(|reread| {
+        format!("{} on a virtual disk, whose host may have served it from its cache", reread.text())
+    }));
     against.extend(busy(others));
     let floor = result.own_cost.and_then(|cost| cost.floor_cpu_ns_per_request);
     let late = result.issue_delay_ns.map(|delay| delay.p99);
@@ -134,7 +131,7 @@ pub(crate) fn verdict(
                 "the run is steady and has {} requests, other programs took less than {OTHERS_CPUS} CPUs, and the target was not in memory or behind the page cache",
                 result.requests
             ))
-            .chain(reread.map(|reread| {
+            .chain(rereads.iter().map(|reread| {
                 format!("but {}, and a cache below may have served it", reread.text())
             }))
             .collect(),
@@ -193,22 +190,23 @@ mod tests {
     }
 
     fn text(result: &RunResult, others: Option<Others>) -> String {
-        verdict(result, others, None).unwrap().text()
+        verdict(result, others, &[]).unwrap().text()
     }
 
     #[test]
     fn a_quiet_long_run_is_believed() {
         let told = text(&run(5_000), Some(QUIET));
         assert!(told.starts_with("yes, because the run is steady and has 5000 requests"), "{told}");
-        assert_eq!(verdict(&RunResult::default(), Some(QUIET), None), None);
+        assert_eq!(verdict(&RunResult::default(), Some(QUIET), &[]), None);
     }
 
     /// A small range that was read several times is a doubt, and on a virtual disk a reason against.
     #[test]
     fn a_range_that_a_cache_may_serve_is_told() {
         let told = |is_virtual| {
-            let reread = Reread { bytes: 64 << 20, times: 25.0, is_virtual };
-            verdict(&run(5_000), Some(QUIET), Some(reread)).unwrap().text()
+            let (job, hot) = (None, None);
+            let reread = Reread { job, hot, bytes: 64 << 20, times: 25.0, is_virtual };
+            verdict(&run(5_000), Some(QUIET), &[reread]).unwrap().text()
         };
         let doubt =
             "but the range of 64 MiB was read 25 times, and a cache below may have served it";
@@ -274,7 +272,7 @@ mod tests {
         result.own_cost = Some(cost);
         let busy = Others { share: 0.5, processors: 2.0, stolen: None };
         assert_eq!(
-            verdict(&result, Some(busy), None).unwrap().reasons,
+            verdict(&result, Some(busy), &[]).unwrap().reasons,
             [
                 "the run has 999 requests, but p99 needs 1000",
                 "requests went through the page cache",

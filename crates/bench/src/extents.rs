@@ -1,6 +1,5 @@
 //! Parts of a file that hold no data: such reads never reach the drive.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,18 +16,70 @@ const LEAST: f64 = 0.01;
 /// Stretches of data that are counted; a file in more pieces is taken to go on like that.
 const STRETCHES: usize = 100_000;
 
-/// That some of `reads` are served without the drive: one warning for each file of `target` with such parts.
+/// The parts with data of the files that a load reads, as they were before the run.
 ///
 /// The check uses holes (`SEEK_HOLE`), not extents (FIEMAP): ext4, XFS and btrfs report unwritten extents as holes,
 /// too, unless the page cache has data for them, and it needs no privilege.
-pub(crate) fn warnings(target: &RealTarget, reads: &[ReadRange]) -> Vec<Warning> {
-    let devices = target.devices();
-    let ends = devices.iter().skip(1).map(|next| next.0).chain([target.capacity_bytes]);
-    let found = devices.iter().zip(ends).enumerate().filter_map(|(index, ((start, name), end))| {
-        let backing = Backing::of(target.descriptor(index)?, name)?;
-        backing.warning(&(*start..end), reads)
-    });
-    found.collect()
+pub(crate) struct Data {
+    files: Vec<FileData>,
+}
+
+impl Data {
+    /// Of the files of `target`, within `reads`.
+    pub(crate) fn of(target: &RealTarget, reads: &[ReadRange]) -> Data {
+        let devices = target.devices();
+        let ends = devices.iter().skip(1).map(|next| next.0).chain([target.capacity_bytes]);
+        let files = devices.iter().zip(ends).enumerate().filter_map(|(index, (device, end))| {
+            let (start, name) = device;
+            let backing = Backing::of(target.descriptor(index)?, name)?;
+            FileData::of(&backing, *start..end, reads)
+        });
+        Data { files: files.collect() }
+    }
+
+    /// That some of `reads` are served without the drive: one warning for each file with parts without data. Each of `reads`
+    /// is one that was looked at, or its beginning.
+    pub(crate) fn warnings(&self, reads: &[ReadRange]) -> Vec<Warning> {
+        self.files.iter().filter_map(|file| file.warning(reads)).collect()
+    }
+
+    /// The share of `bytes` that holds data, as far as it is known. They are those of a read that was looked at, or its
+    /// beginning.
+    pub(crate) fn share(&self, bytes: &Range<u64>) -> f64 {
+        let holes = self.files.iter().filter_map(|file| {
+            let (all, with_data) = file.bytes_of(bytes)?;
+            Some(all - with_data)
+        });
+        1.0 - holes.sum::<u64>() as f64 / bytes.end.saturating_sub(bytes.start).max(1) as f64
+    }
+}
+
+/// The parts with data of one file, which is `device` in its target.
+struct FileData {
+    name: String,
+    device: Range<u64>,
+    looked: Vec<Looked>,
+}
+
+/// A part of a file, in bytes of the target.
+struct Looked {
+    bytes: Range<u64>,
+    /// Its stretches of data, in order, up to `end`.
+    data: Vec<Range<u64>>,
+    end: u64,
+}
+
+impl Looked {
+    /// Bytes that hold data from the start to `end`.
+    fn up_to(&self, end: u64) -> u64 {
+        let lengths = self.data.iter().map(|one| one.end.min(end).saturating_sub(one.start));
+        let known: u64 = lengths.sum();
+        // A badly fragmented file has millions of stretches, each a system call. The first hundred
+        // thousand stand for the rest.
+        let looked_at = (self.end - self.bytes.start).max(1);
+        let rest = end.saturating_sub(self.end);
+        known + (known as f64 / looked_at as f64 * rest as f64) as u64
+    }
 }
 
 /// The file that holds the data of a file or device: the file itself, or the file below a loop device.
@@ -79,10 +130,73 @@ impl Backing {
         Some(Backing { name, file, offset_bytes: offset + start })
     }
 
-    /// That the part of `reads` in `device`, the place of this file in its target, meets parts without data. The share is
-    /// that of the ranges of the jobs that meet such parts.
-    fn warning(&self, device: &Range<u64>, reads: &[ReadRange]) -> Option<Warning> {
-        let jobs = self.bytes_by_job(device, reads)?;
+    /// The stretches of data in `bytes` of the target, where this file begins at `device`; `None` where the file system does
+    /// not tell.
+    fn look(&self, bytes: Range<u64>, device: u64) -> Option<Looked> {
+        let file = self.file.as_fd();
+        // From addresses of the target to those of the file, and back.
+        let [at, end] = [bytes.start, bytes.end].map(|at| at - device + self.offset_bytes);
+        let back = |at: u64| at - self.offset_bytes + device;
+        let (mut at, mut data) = (at, Vec::new());
+        for _ in 0..STRETCHES {
+            let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+                Ok(start) if start < end => start,
+                // No data up to the end of the file.
+                Ok(_) | Err(rustix::io::Errno::NXIO) => {
+                    at = end;
+                    break;
+                }
+                Err(_) => return None,
+            };
+            let hole = rustix::fs::seek(file, SeekFrom::Hole(start)).ok()?.min(end);
+            // The file grows or shrinks while it is looked at. A share of a changing file would be
+            // a guess, so nothing is said.
+            if hole <= start {
+                return None;
+            }
+            data.push(back(start)..back(hole));
+            at = hole;
+            if at >= end {
+                break;
+            }
+        }
+        Some(Looked { end: back(at), bytes, data })
+    }
+}
+
+impl FileData {
+    /// Of `backing`, which is `device` in its target, within `reads`; `None` if the file system does not report holes.
+    fn of(backing: &Backing, device: Range<u64>, reads: &[ReadRange]) -> Option<FileData> {
+        let mut found = FileData { name: backing.name.clone(), device, looked: Vec::new() };
+        for read in reads {
+            let bytes = found.part(&read.bytes);
+            // Copies of a job have the same ranges. A badly fragmented file takes many system calls, so each range is looked
+            // at once.
+            if !bytes.is_empty() && !found.looked.iter().any(|looked| looked.bytes == bytes) {
+                found.looked.push(backing.look(bytes, found.device.start)?);
+            }
+        }
+        Some(found)
+    }
+
+    /// The part of `bytes` in this file.
+    fn part(&self, bytes: &Range<u64>) -> Range<u64> {
+        bytes.start.max(self.device.start)..bytes.end.min(self.device.end)
+    }
+
+    /// The number of `bytes` in this file, and of those with data; `None` without any.
+    fn bytes_of(&self, bytes: &Range<u64>) -> Option<(u64, u64)> {
+        let part = self.part(bytes);
+        let is_of = |looked: &&Looked| {
+            looked.bytes.start == part.start && part.end <= looked.bytes.end && !part.is_empty()
+        };
+        let looked = self.looked.iter().find(is_of)?;
+        Some((part.end - part.start, looked.up_to(part.end)))
+    }
+
+    /// That `reads` meet parts of this file without data. The share is that of the ranges of the jobs that meet such parts.
+    fn warning(&self, reads: &[ReadRange]) -> Option<Warning> {
+        let jobs = self.bytes_by_job(reads);
         let meets = |job: &&ReadBytes<'_>| {
             job.all.saturating_sub(job.with_data) as f64 >= LEAST * job.all as f64
         };
@@ -109,33 +223,12 @@ impl Backing {
         Some(Warning::new(WarningKind::NoMedia, message).with_help(help))
     }
 
-    /// The bytes of each job in this file, which is `device` in its target; `None` if the file system does not report holes.
-    fn bytes_by_job<'a>(
-        &self,
-        device: &Range<u64>,
-        reads: &'a [ReadRange],
-    ) -> Option<Vec<ReadBytes<'a>>> {
-        // Copies of a job have the same ranges. A badly fragmented file takes many system calls, so each range is looked
-        // at once.
-        let mut known: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    /// The bytes of each job in this file.
+    fn bytes_by_job<'a>(&self, reads: &'a [ReadRange]) -> Vec<ReadBytes<'a>> {
         let mut jobs: Vec<ReadBytes<'a>> = Vec::new();
         for read in reads {
-            let start = read.bytes.start.max(device.start);
-            let end = read.bytes.end.min(device.end);
-            if start >= end {
-                continue;
-            }
-            let with_data = match known.get(&(start, end)) {
-                Some(bytes) => *bytes,
-                None => {
-                    let from = self.offset_bytes + (start - device.start);
-                    let bytes = data_bytes(self.file.as_fd(), from, end - start)?;
-                    known.insert((start, end), bytes);
-                    bytes
-                }
-            };
+            let Some((all, with_data)) = self.bytes_of(&read.bytes) else { continue };
             let job = read.job.as_deref();
-            let all = end - start;
             match jobs.iter_mut().find(|known| known.job == job) {
                 Some(known) => {
                     known.all += all;
@@ -144,43 +237,15 @@ impl Backing {
                 None => jobs.push(ReadBytes { job, all, with_data }),
             }
         }
-        Some(jobs)
+        jobs
     }
-}
-
-/// Bytes that hold data, of `size_bytes` from `from` on; `None` where the file system does not tell.
-fn data_bytes(file: BorrowedFd<'_>, from: u64, size_bytes: u64) -> Option<u64> {
-    let end = from + size_bytes;
-    let (mut at, mut data) = (from, 0);
-    for _ in 0..STRETCHES {
-        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
-            Ok(start) if start < end => start,
-            // No data up to the end of the file.
-            Ok(_) | Err(rustix::io::Errno::NXIO) => return Some(data),
-            Err(_) => return None,
-        };
-        let hole = rustix::fs::seek(file, SeekFrom::Hole(start)).ok()?.min(end);
-        // A file that grows or shrinks meanwhile.
-        // The file changes while it is looked at. A share of a changing file would be a guess,
-        // so nothing is said. The warning is left out then.
-        if hole <= start {
-            return None;
-        }
-        data += hole - start;
-        at = hole;
-        if at >= end {
-            return Some(data);
-        }
-    }
-    // A badly fragmented file has millions of stretches, each a system call. The first hundred
-    // thousand stand for the rest.
-    let looked_at = (at - from).max(1);
-    Some((data as f64 / looked_at as f64 * size_bytes as f64) as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::FileExt;
+
+    use ssdyno_figures::probe::Moved;
 
     use super::*;
 
@@ -211,23 +276,26 @@ mod tests {
 
     /// `job` reads the MiB from `from` to `to`.
     fn read(job: Option<&str>, from: u64, to: u64) -> ReadRange {
-        ReadRange { job: job.map(str::to_owned), bytes: from << 20..to << 20 }
+        let (job, bytes) = (job.map(str::to_owned), from << 20..to << 20);
+        ReadRange { job, stream: 0, bytes, in_order: true, hot: None }
+    }
+
+    /// The message about `backing`, which is `device` (in MiB) in its target.
+    fn told(backing: &Backing, device: Range<u64>, reads: &[ReadRange]) -> String {
+        let file = FileData::of(backing, device.start << 20..device.end << 20, reads).unwrap();
+        file.warning(reads).map_or(String::new(), |warning| warning.message)
     }
 
     /// Holes and unwritten extents, here beside data, are reported with their share; a file of data is not.
     #[test]
     fn parts_without_data_are_told_with_their_share() {
         let directory = directory();
-        let told = |written: usize, allocate: bool| {
-            let warning =
-                backing(&directory, written, allocate).warning(&(0..4 << 20), &[read(None, 0, 4)]);
-            warning.map(|warning| warning.message)
-        };
         for allocate in [false, true] {
-            assert_eq!(told(4, allocate), None);
-            for (written, share) in [(0, "100 %"), (1, "75 %"), (3, "25 %")] {
-                let message = told(written, allocate).unwrap();
+            for (written, share) in [(4, ""), (0, "100 %"), (1, "75 %"), (3, "25 %")] {
+                let backing = backing(&directory, written, allocate);
+                let message = told(&backing, 0..4, &[read(None, 0, 4)]);
                 assert!(message.starts_with(share), "{message}");
+                assert_eq!(message.is_empty(), written == 4, "{message}");
             }
         }
     }
@@ -238,10 +306,7 @@ mod tests {
     fn the_share_is_that_of_the_range_that_is_read() {
         let directory = directory();
         let half = backing(&directory, 2, false);
-        let told = |reads: &[ReadRange]| {
-            let warning = half.warning(&(4 << 20..8 << 20), reads);
-            warning.map_or(String::new(), |warning| warning.message)
-        };
+        let told = |reads: &[ReadRange]| told(&half, 4..8, reads);
         assert_eq!(told(&[read(None, 4, 6)]), "");
         assert_eq!(told(&[read(None, 0, 4)]), "", "the other file");
         let [a, b, c] = [read(Some("a"), 4, 6), read(Some("b"), 6, 8), read(Some("c"), 5, 7)];
@@ -254,5 +319,36 @@ mod tests {
         ] {
             assert!(told(&reads).starts_with(start), "{}", told(&reads));
         }
+    }
+
+    /// 3 MiB of data and a hole of 1 MiB. Reads in order that end before the hole never meet it; after 3.5 MiB, 1 of 7 parts
+    /// was in the hole; a pass and more have read all of the range.
+    #[test]
+    fn a_run_that_ends_before_a_hole_is_not_warned_of_it() {
+        let directory = directory();
+        let reads = [read(None, 0, 4)];
+        let file = FileData::of(&backing(&directory, 3, false), 0..4 << 20, &reads).unwrap();
+        let data = Data { files: vec![file] };
+        let after = |kib: u64| {
+            let moved = Moved { read_bytes: kib << 10, ..Moved::default() };
+            let covered = reads[0].covered(&[moved]);
+            let warning = data.warnings(std::slice::from_ref(&covered)).pop();
+            let message = warning.map_or(String::new(), |warning| warning.message);
+            (message.split(" of").next().unwrap().to_owned(), data.share(&covered.bytes))
+        };
+        assert_eq!(after(0), (String::new(), 1.0));
+        assert_eq!(after(3 << 10), (String::new(), 1.0));
+        assert_eq!(after(3_584), ("14 %".to_owned(), 1.0 - 1.0 / 7.0));
+        assert_eq!(after(4 << 10), ("25 %".to_owned(), 0.75));
+        assert_eq!(after(9 << 10), ("25 %".to_owned(), 0.75));
+    }
+
+    /// A file in more pieces than are counted goes on as it began: 40 of the first 100 B hold data.
+    #[test]
+    fn the_first_stretches_stand_for_the_rest() {
+        let looked =
+            Looked { bytes: 1_000..1_500, data: vec![1_000..1_020, 1_080..1_100], end: 1_100 };
+        assert_eq!([1_010, 1_050, 1_090, 1_100].map(|end| looked.up_to(end)), [10, 20, 30, 40]);
+        assert_eq!([1_200, 1_500].map(|end| looked.up_to(end)), [80, 200]);
     }
 }

@@ -6,13 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_figures::{JobResult, KeepGoing, LiveSnapshot, Precision, RunProgress, RunStart};
-use ssdyno_record::{Evidence, Precise, Recording, Tape};
+use ssdyno_figures::probe::Moved;
+use ssdyno_figures::{
+    JobResult, KeepGoing, LiveSnapshot, Precision, RunProgress, RunStart, Warning,
+};
+use ssdyno_record::{Evidence, Precise, Recording, Tape, overloads_of_jobs};
 use ssdyno_workload::{FioEntry, FioExit};
 
 use crate::clock::Clock;
 use crate::error::BenchError;
 use crate::job::JobFailure;
+use crate::machine::moved;
 use crate::member::Member;
 use crate::network::protocol::Trouble;
 use crate::plan::LoadPlan;
@@ -104,16 +108,15 @@ impl JobSet {
                 origin_ns: plan.origin_ns,
                 shared: shared.clone(),
             };
-            let (group, entry, exit) = (worker.plan.group, worker.plan.entry, worker.plan.exit);
             let (go, gone) = mpsc::channel();
+            let member = Member::new(shared, go, &worker.plan);
             let tell = tell.clone();
             let named = std::thread::Builder::new().name(format!("job {index}"));
             named.spawn(move || worker.run(&tell, &gone)).map_err(|source| BenchError::Engine {
                 what: "starting a thread for a job",
                 source,
             })?;
-            let (report, moved, at, abandoned) = (None, Instant::now(), (0, 0), false);
-            members.push(Member { shared, go, group, entry, exit, report, moved, at, abandoned });
+            members.push(member);
         }
         // A failure here leaves the threads that are ready without a sender. They end when they
         // see that, and the run never starts.
@@ -359,11 +362,12 @@ impl JobSet {
         (outstanding > 0).then(|| BenchError::Hang { target: run.name(), outstanding, waited })
     }
 
-    /// Closes the file of rows, and sums up what the jobs did.
+    /// Closes the file of rows, and sums up what the jobs did; `streams` is the number of streams that they carried.
     pub(crate) fn recording(
         self,
         clock: Clock,
         entries: &[FioEntry],
+        streams: usize,
     ) -> Result<Recorded, BenchError> {
         let ends = self.members.iter().filter_map(|m| m.report.as_ref()).map(|r| r.ended.end_ns);
         let given_up = self.members.iter().any(|m| m.report.is_none());
@@ -380,6 +384,7 @@ impl JobSet {
         let mut recordings: Vec<Vec<Recording>> = Vec::new();
         recordings.resize_with(entries.len().max(1), Vec::new);
         let mut reports = Vec::with_capacity(self.members.len());
+        let mut by_stream = vec![Moved::default(); streams];
         for (member, tape) in self.members.into_iter().zip(tapes) {
             if let Some(mut tape) = tape {
                 // A job may have ended before another one ended the ramp-up, if they share one.
@@ -392,24 +397,20 @@ impl JobSet {
                 // Jobs that are reported apart have an end of their own.
                 let own = member.report.as_ref().filter(|_| !entries.is_empty());
                 let end_ns = own.map_or(end_ns, |report| report.ended.end_ns);
-                recordings[member.entry].push(tape.finish(end_ns));
+                let recording = tape.finish(end_ns);
+                by_stream[member.stream].merge(&moved(&recording, member.report.as_ref()));
+                recordings[member.entry].push(recording);
             }
             reports.extend(member.report);
         }
         let merged: Vec<_> = recordings.into_iter().map(Recording::merge).collect();
-        let starts = merged.iter().flatten().filter(|part| part.has_started());
-        let start = starts.map(Recording::start).min().unwrap_or_default();
-        let figures = |(entry, recording): (&FioEntry, &Option<Recording>)| {
-            let figures = recording.as_ref().map(|recording| recording.job_result(start));
-            named(entry, figures.unwrap_or_default())
-        };
-        let jobs = entries.iter().zip(&merged).map(figures).collect();
+        let (jobs, overloads) = apart(entries, &merged);
         let merged: Vec<Recording> = merged.into_iter().flatten().collect();
         let recording = match <[Recording; 1]>::try_from(merged) {
             Ok([one]) => one,
             Err(several) => Recording::merge(several).ok_or(BenchError::Lost { job: 0 })?,
         };
-        Ok(Recorded { recording, jobs, reports, writer_ns })
+        Ok(Recorded { recording, jobs, overloads, by_stream, reports, writer_ns })
     }
 }
 
@@ -418,12 +419,32 @@ pub(crate) fn named(entry: &FioEntry, figures: JobResult) -> JobResult {
     JobResult { name: entry.name.clone(), group: entry.group, copies: entry.copies, ..figures }
 }
 
+/// The figures of each of `entries`, which recorded `merged`, and the warnings about overloaded ones.
+fn apart(entries: &[FioEntry], merged: &[Option<Recording>]) -> (Vec<JobResult>, Vec<Warning>) {
+    let starts = merged.iter().flatten().filter(|part| part.has_started());
+    let start = starts.map(Recording::start).min().unwrap_or_default();
+    let figures = |(entry, recording): (&FioEntry, &Option<Recording>)| {
+        let figures = recording.as_ref().map(|recording| recording.job_result(start));
+        named(entry, figures.unwrap_or_default())
+    };
+    let rated = entries
+        .iter()
+        .zip(merged)
+        .map(|(entry, recording)| (&*entry.name, entry.rated_depth, recording.as_ref()));
+    let overloads = overloads_of_jobs(&rated.collect::<Vec<_>>());
+    (entries.iter().zip(merged).map(figures).collect(), overloads)
+}
+
 /// The results after a run.
 pub(crate) struct Recorded {
     /// What all jobs recorded.
     pub(crate) recording: Recording,
     /// The figures of the jobs that are reported separately.
     pub(crate) jobs: Vec<JobResult>,
+    /// The warnings about overloaded jobs.
+    pub(crate) overloads: Vec<Warning>,
+    /// What each stream moved, with the ramp-up.
+    pub(crate) by_stream: Vec<Moved>,
     pub(crate) reports: Vec<JobReport>,
     /// CPU time of another thread that wrote a row to a file.
     pub(crate) writer_ns: f64,

@@ -24,6 +24,21 @@ pub(crate) fn start(probing: Probing, target: &RealTarget) -> (Option<RunProbe>,
     }
 }
 
+/// What jobs with `reports` moved that recorded `recording`, with their ramp-up.
+pub(crate) fn moved<'a>(
+    recording: &Recording,
+    reports: impl IntoIterator<Item = &'a JobReport>,
+) -> Moved {
+    let mut all = Moved {
+        reads: recording.count(Op::Read),
+        writes: recording.count(Op::Write),
+        read_bytes: recording.bytes(Op::Read),
+        write_bytes: recording.bytes(Op::Write),
+    };
+    reports.into_iter().for_each(|report| all.merge(&report.ended.unrecorded));
+    all
+}
+
 /// The part for the result. `reports` are those of all jobs; `None` where some never came back.
 pub(crate) fn result(
     probed: Probed,
@@ -37,15 +52,9 @@ pub(crate) fn result(
     samples.iter_mut().for_each(|sample| sample.start_seconds -= shift);
     let device = target.disk_name();
     let check = || {
-        let mut run = Moved {
-            reads: recording.count(Op::Read),
-            writes: recording.count(Op::Write),
-            read_bytes: recording.bytes(Op::Read),
-            write_bytes: recording.bytes(Op::Write),
-        };
         // The device counts the ramp-up as well. Without the amounts that are in no figure the
         // check would find the device ahead of us.
-        reports?.iter().for_each(|report| run.merge(&report.ended.unrecorded));
+        let run = moved(recording, reports?);
         let whole = matches!(target.kind, Kind::Device(_));
         let (kind, failed) = ((whole, target.direct), recording.errors());
         Some(DeviceCheck::new(device.as_ref()?, kind, failed, run, probed.moved?))

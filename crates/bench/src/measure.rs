@@ -9,6 +9,7 @@ use ssdyno_record::RequestLoop;
 
 use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
+use crate::extents::Data;
 use crate::job_set::{JobSet, Recorded};
 use crate::network::is_network;
 use crate::plan::LoadPlan;
@@ -19,7 +20,7 @@ use crate::run::{BenchMeasured, BenchRun};
 use crate::spool::{self, Known};
 use crate::start::{self, Began};
 use crate::target::RealTarget;
-use crate::{extents, machine, overhead, ranges};
+use crate::{machine, overhead, ranges};
 
 /// Loads `target`, which is open as `run` wants it, and works out the figures.
 pub(crate) fn measure(
@@ -33,8 +34,11 @@ pub(crate) fn measure(
     let members = plan.jobs.len();
     let method = report::method(run, &plan);
     let names = spool::row_names(&plan, target);
-    let reads = ranges::of_reads(run, target);
-    let no_media = extents::warnings(target, &reads);
+    let streams = plan.streams();
+    let reads = ranges::of_reads(run, target, streams);
+    // Before the run: its writes may fill holes.
+    let data = Data::of(target, &reads);
+    let no_media = data.warnings(&reads);
     let known = Known { method: &method, names: &names, no_media: &no_media };
     let spool = spool::begin(run, &plan, target, known, &mut notes);
     // The overhead is measured before the load, in the same process. Afterwards caches and
@@ -61,7 +65,11 @@ pub(crate) fn measure(
     let precision = crew.precision();
     let interrupted = crew.stopped;
     let hung = crew.hung;
-    let Recorded { mut recording, jobs, reports, writer_ns } = crew.recording(clock, &entries)?;
+    let Recorded { mut recording, jobs, overloads, by_stream, reports, writer_ns } =
+        crew.recording(clock, &entries, streams)?;
+    let covered: Vec<_> = reads.iter().map(|read| read.covered(&by_stream)).collect();
+    let (no_media, rereads) =
+        (data.warnings(&covered), Reread::find(&reads, &by_stream, &data, target));
     recording.name_rows(names);
     recording.set_request_loop(RequestLoop::new(closed, run.source.outstanding_limit()));
     notes.append(&mut more_notes);
@@ -82,9 +90,9 @@ pub(crate) fn measure(
         closed,
         page_cache: !target.direct,
         notes,
-        warnings: report::warnings(run, target),
+        warnings: report::warnings(run, target).into_iter().chain(overloads).collect(),
         no_media: &no_media,
-        reread: Reread::of(&reads, target, &recording),
+        rereads: &rereads,
         files: target.files(),
         jobs,
         reports: &reports,

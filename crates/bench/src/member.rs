@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ssdyno_workload::FioExit;
 
+use crate::plan::JobPlan;
 use crate::pulse::Shared;
 use crate::worker::{Go, JobReport};
 
@@ -16,6 +17,8 @@ pub(crate) struct Member {
     pub(crate) group: u32,
     /// See [`JobPlan::entry`](crate::plan::JobPlan::entry).
     pub(crate) entry: usize,
+    /// See [`JobPlan::stream`](crate::plan::JobPlan::stream).
+    pub(crate) stream: usize,
     /// See [`JobPlan::exit`](crate::plan::JobPlan::exit).
     pub(crate) exit: FioExit,
     pub(crate) report: Option<JobReport>,
@@ -26,6 +29,22 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// The job of `plan`, which starts when it hears from `go`.
+    pub(crate) fn new(shared: Shared, go: Sender<Go>, plan: &JobPlan) -> Member {
+        Member {
+            shared,
+            go,
+            group: plan.group,
+            entry: plan.entry,
+            stream: plan.stream,
+            exit: plan.exit,
+            report: None,
+            moved: Instant::now(),
+            at: (0, 0),
+            abandoned: false,
+        }
+    }
+
     pub(crate) fn outstanding(&self) -> u64 {
         let pulse = &self.shared.pulse;
         // The counters are read one after the other, while the job goes on. The older value of

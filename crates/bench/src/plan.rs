@@ -86,6 +86,9 @@ pub(crate) struct JobPlan {
     pub(crate) strategy: SubmitStrategy,
     /// Where its figures belong, if they are reported apart: an index into [`LoadPlan::entries`].
     pub(crate) entry: usize,
+    /// Which stream of requests it carries, perhaps with other threads; streams have ranges of their own, see
+    /// [`ranges`](crate::ranges).
+    pub(crate) stream: usize,
     /// Groups run one after the other.
     pub(crate) group: u32,
     /// Whom its end ends too.
@@ -115,6 +118,11 @@ pub(crate) struct LoadPlan {
 }
 
 impl LoadPlan {
+    /// Streams that its jobs carry.
+    pub(crate) fn streams(&self) -> usize {
+        self.jobs.iter().map(|job| job.stream + 1).max().unwrap_or(0)
+    }
+
     /// How `run` wants its target to be opened.
     pub(crate) fn opening(run: &BenchRun) -> Result<Opening, BenchError> {
         let BenchOptions { sync_writes, page_cache, shared, .. } = run.options;
@@ -414,6 +422,7 @@ fn generator(
                 closed,
                 strategy: strategy(&run.options, means, slots as u32, closed),
                 entry: 0,
+                stream: index,
                 group: 0,
                 exit: FioExit::default(),
                 delay_ns: 0,
@@ -480,6 +489,7 @@ fn trace(
         closed,
         strategy: strategy(&run.options, means, slots, closed),
         entry: 0,
+        stream: 0,
         group: 0,
         exit: FioExit::default(),
         delay_ns: 0,

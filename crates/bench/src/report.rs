@@ -108,8 +108,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) warnings: Vec<Warning>,
     /// Further ones, which matter to reads alone.
     pub(crate) no_media: &'a [Warning],
-    /// The small range that was read several times, if there is one.
-    pub(crate) reread: Option<Reread>,
+    /// The small ranges that were read several times.
+    pub(crate) rereads: &'a [Reread],
     /// The parts of the target.
     pub(crate) files: FioFiles,
     /// What is reported apart.
@@ -154,7 +154,7 @@ impl Parts<'_> {
         if result.requests_by_op.read > 0 {
             result.warnings.extend(self.no_media.iter().cloned());
         }
-        result.notes.extend(self.reread.as_ref().map(Reread::note));
+        result.notes.extend(self.rereads.iter().map(Reread::note));
         let (window, late) = self.began.window(recording.start(), self.reports);
         result.window = Some(window);
         result.notes.extend(late);
@@ -174,7 +174,7 @@ impl Parts<'_> {
         }
         // A `null:` target has no limit, so it gets no verdict.
         result.p99_believable = (self.means != Means::Null)
-            .then(|| believable::verdict(&result, self.others(), self.reread))
+            .then(|| believable::verdict(&result, self.others(), self.rereads))
             .flatten();
         result
     }

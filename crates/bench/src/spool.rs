@@ -31,7 +31,7 @@ pub(crate) struct Spooled {
 pub(crate) struct Known<'a> {
     pub(crate) method: &'a MethodResult,
     pub(crate) names: &'a RowNames,
-    /// See [`extents::warnings`](crate::extents::warnings).
+    /// See [`Data::warnings`](crate::extents::Data::warnings).
     pub(crate) no_media: &'a [Warning],
 }
 

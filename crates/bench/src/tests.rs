@@ -2,6 +2,7 @@
 
 mod iscsi;
 mod loops;
+mod media;
 mod methods;
 mod network;
 mod searches;

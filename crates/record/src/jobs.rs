@@ -1,11 +1,34 @@
 //! The figures of a part of a run: of a job, or of a namespace.
 
 use ssdyno_block::{Op, Time};
-use ssdyno_figures::{ByOp, Confidence, JobResult, NamespaceResult, RunResult, SeriesPoint};
+use ssdyno_figures::{
+    ByOp, Confidence, JobResult, NamespaceResult, RunResult, SeriesPoint, Warning,
+};
 
 use crate::buckets::Grid;
+use crate::overload::Overload;
 use crate::recording::Recording;
 use crate::totals::is_data;
+
+/// The warnings about jobs whose requests arrive faster than they complete, for a result that is not filled yet. Each of `jobs`
+/// has a name, the largest number of outstanding requests (`None`: the job has no rate) and a recording (`None`: the job
+/// never began). A warning names its job if there are several; jobs with the same name have one warning.
+pub fn overloads_of_jobs(jobs: &[(&str, Option<u64>, Option<&Recording>)]) -> Vec<Warning> {
+    let mut found: Vec<(&str, Warning)> = Vec::new();
+    for (name, limit, recording) in jobs {
+        let (Some(limit), Some(recording)) = (limit, recording) else { continue };
+        if found.iter().any(|(told, _)| told == name) {
+            continue;
+        }
+        let overload = Overload::find(recording.little.courses());
+        found.extend(overload.map(|overload| (*name, overload.warning(Some(*limit)))));
+    }
+    let named = |(name, warning): (&str, Warning)| match jobs {
+        [_] => warning,
+        _ => warning.of(&format!("[{name}]")),
+    };
+    found.into_iter().map(named).collect()
+}
 
 impl Recording {
     /// The figures of one job, in a run whose recorded window began at `run_start`. Name, group
@@ -63,5 +86,67 @@ impl Recording {
             latency_ns: figures.latency_ns,
             ..NamespaceResult::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_block::{Completion, Request, Status, Token};
+    use ssdyno_figures::{Keep, WarningKind};
+
+    use super::*;
+    use crate::recorder::Recorder;
+    use crate::recording::RequestLoop;
+
+    /// A job with `rate` arrivals per second during one second, whose requests take 1 ms each, one after the other.
+    fn job(rate: u64) -> Recording {
+        let mut recorder = Recorder::new(Keep::Summary, None).start_recording_at(Time::ZERO);
+        let arrival = |at: u64| Time::from_ns(at * 1_000_000_000 / rate);
+        let mut free = Time::ZERO;
+        for at in 0..rate {
+            recorder.arrived(arrival(at));
+            free = free.max(arrival(at)) + Time::from_ms(1);
+            let (token, status) = (Token(0), Status::Ok);
+            let completion = Completion { token, status, accepted: arrival(at), completed: free };
+            recorder.record(&Request::read(0, 512), arrival(at), &completion);
+        }
+        recorder.finish(Time::ZERO)
+    }
+
+    /// The jobs complete 1000 requests per second. Of 2000 and 500 that arrive, only the first are too many. All 2500
+    /// requests together would name neither the job nor its factor.
+    #[test]
+    fn the_job_that_falls_behind_its_rate_is_named() {
+        let (fast, slow) = (job(2_000), job(500));
+        let (a, b) = (("a", Some(4), Some(&fast)), ("b", Some(4), Some(&slow)));
+        let told = overloads_of_jobs(&[a, b, ("never", Some(1), None), a]);
+        assert_eq!(told.len(), 1, "{told:?}");
+        let start = "[a]: overloaded 2.0x: 2.000 k requests arrive per second, the target completes 1.000 k;";
+        assert!(told[0].message.starts_with(start), "{told:?}");
+        let help = "lower the arrival rate below 1.000 k requests per second, or raise the depth: at most 4 requests \
+                    are outstanding";
+        assert_eq!(told[0].help.as_deref(), Some(help));
+        assert!(overloads_of_jobs(&[a])[0].message.starts_with("overloaded 2.0x"));
+        assert!(overloads_of_jobs(&[("a", None, Some(&fast)), b]).is_empty());
+    }
+
+    /// A result with an overloaded job has no second warning with the advice to run longer, and the requests of all jobs
+    /// are not judged as those of one load.
+    #[test]
+    fn an_overloaded_job_explains_the_drift_of_the_run() {
+        let judged = |warnings: Vec<Warning>| {
+            let mut recording = job(2_000);
+            recording.set_request_loop(RequestLoop::Open { limit: None });
+            let jobs = vec![JobResult { requests: 1, ..JobResult::default() }];
+            let mut result = RunResult { jobs, warnings, ..RunResult::default() };
+            recording.fill(&mut result);
+            let few = |kind: WarningKind| kind == WarningKind::FewRequests;
+            let kinds = result.warnings.iter().map(|one| one.kind).filter(|kind| !few(*kind));
+            kinds.collect::<Vec<_>>()
+        };
+        let fast = job(2_000);
+        let told = overloads_of_jobs(&[("a", Some(1), Some(&fast))]);
+        assert_eq!(judged(told), [WarningKind::Overloaded]);
+        assert!(!judged(Vec::new()).contains(&WarningKind::Overloaded));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ssdyno_figures::{JobResult, RunResult, SeriesPoint};
+use ssdyno_figures::{JobResult, RunResult, SeriesPoint, WarningKind};
 
 use crate::overload::Overload;
 use crate::recording::{Recording, RequestLoop};
@@ -21,7 +21,7 @@ const REMEDY: &str = "run all jobs equally long (`runtime` with `time_based`), r
 
 impl Recording {
     /// Adds the steady periods, the warnings and the notes about rate and latency to `result`, whose series and intervals
-    /// are known.
+    /// are known, and which has the warnings about its overloaded jobs.
     pub(crate) fn judge_latencies(&self, result: &mut RunResult) {
         // The load changes when a job begins or ends, and rate and latency with it. Only the time in which all jobs ran shows
         // whether the target kept its level.
@@ -37,6 +37,8 @@ impl Recording {
         result.steady_state = steady::find(points, found.warm_up_seconds, load_seconds, moments);
         let overload = match self.request_loop {
             RequestLoop::Closed => few::filling(self.requests(), self.little.outstanding_max()),
+            // Each job with a rate was judged alone, see `overloads_of_jobs`.
+            RequestLoop::Open { .. } if !result.jobs.is_empty() => None,
             RequestLoop::Open { limit } => {
                 Overload::find(self.little.courses()).map(|overload| overload.warning(limit))
             }
@@ -44,6 +46,7 @@ impl Recording {
         match overload {
             // The drift of the latencies has the same cause.
             Some(warning) => result.warnings.push(warning),
+            None if result.warns_of(WarningKind::Overloaded) => {}
             None => {
                 let drifts = found.warnings.iter().any(|one| one.kind.is_unsteady());
                 // The interval of the rate covers the whole run, with the jobs that end.
@@ -85,7 +88,7 @@ fn points_of<'a>(series: &'a [SeriesPoint], within: &Range<f64>) -> &'a [SeriesP
 #[cfg(test)]
 mod tests {
     use ssdyno_block::{Completion, Request, Status, Time, Token};
-    use ssdyno_figures::{Keep, Warning, WarningKind};
+    use ssdyno_figures::{Keep, Warning};
 
     use super::*;
     use crate::recorder::Recorder;

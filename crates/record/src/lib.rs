@@ -56,6 +56,7 @@ mod until;
 pub use buckets::Grid;
 pub use csv_rows::write as write_csv;
 pub use hopeless::Hopeless;
+pub use jobs::overloads_of_jobs;
 pub use parquet_rows::{STATUS_NAMES, write as write_parquet};
 pub use recorder::Recorder;
 pub use recording::{Recording, RequestLoop};

@@ -63,6 +63,10 @@ impl Overload {
         // The arrivals of the first moment are of no stretch of time: a burst comes as a whole.
         let all = arrivals.count().saturating_sub(at_once) as f64 - arrivals.before(first);
         let arriving = all / length.as_s_f64();
+        let longest = (0..POINTS).max_by(|a, b| backlogs[*a].total_cmp(&backlogs[*b]))?;
+        if recovers(departures, moment(longest + 1), arriving) {
+            return None;
+        }
         let completing = completions_per_second(departures)?;
         let second_half = arrivals.count() as f64 - arrivals.before(moment(POINTS / 2));
         let grown = (last - parts[PARTS / 2]).max(last - early);
@@ -122,6 +126,19 @@ impl Overload {
     }
 }
 
+/// Whether the target completes more requests per second than the `arriving` ones since `longest`, the moment of its longest
+/// backlog.
+///
+/// With a backlog, a target completes as many requests as it can. If it can do more than arrives, the backlog did not
+/// come from the arrival rate: the target stalled (a device reset), or the load paused. The backlog is then emptied, during the
+/// arrivals or after them. Below the arrival rate, the target completes fewer requests than arrive in any stretch of time
+/// with a backlog. Of `n` completions, `n - DEVIATIONS * sqrt(n)` are beyond chance.
+fn recovers(departures: &CountOverTime, longest: Time, arriving: f64) -> bool {
+    let completed = (departures.count() as f64 - departures.before(longest)).max(0.0);
+    let seconds = departures.last().saturating_sub(longest).as_s_f64();
+    completed - DEVIATIONS * completed.sqrt() > LEAST * arriving * seconds
+}
+
 /// The part of the time from the first to the last arrival at which moment `at` of [`POINTS`] lies.
 fn share(at: usize) -> f64 {
     at as f64 / POINTS as f64
@@ -171,6 +188,34 @@ mod tests {
         arrivals.restart(Time::ZERO, 0);
         departures.restart(Time::ZERO, 0);
         (arrivals, departures)
+    }
+
+    /// Requests that arrive each millisecond for 16 s. Each takes `service_us` of the one server, which stands still from
+    /// `from` to `to` (seconds).
+    fn stalled(service_us: f64, from: f64, to: f64) -> Option<Overload> {
+        let (mut arrivals, mut departures) = started();
+        let mut free = 0.0f64;
+        for at in 1..=16_000 {
+            let arrival = f64::from(at) * 1e-3;
+            let start = free.max(arrival);
+            let start = if (from..to).contains(&start) { to } else { start };
+            free = start + service_us * 1e-6;
+            arrivals.add(seconds(arrival), 1);
+            departures.add(seconds(free), 1);
+        }
+        Overload::find((&arrivals, &departures))
+    }
+
+    /// A reset of one second makes a queue of 1000 requests. At 500 µs each, the target empties it within 1 s, before the
+    /// last arrival; at 800 µs it completes 1250 requests per second, and empties the queue in 1000 / 250 s = 4 s, partly
+    /// after the last arrival. Neither is the limit of the target. At 1.25 ms it completes 800 of 1000 per second.
+    #[test]
+    fn a_stall_that_the_target_makes_up_for_is_no_limit() {
+        for (service_us, from) in [(500.0, 13.0), (500.0, 14.0), (800.0, 12.0), (800.0, 14.0)] {
+            assert_eq!(stalled(service_us, from, from + 1.0), None, "{service_us} us, {from} s");
+        }
+        let found = factor(stalled(1_250.0, 12.0, 13.0));
+        assert!((1.25..1.4).contains(&found), "{found}");
     }
 
     /// Bursts of `length` requests each `interval` seconds; the target serves 1 request per second.

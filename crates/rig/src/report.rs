@@ -11,7 +11,7 @@ use ssdyno_engine::events::{Activity, Busy, EventReader, FlashCause, PartEvent, 
 use ssdyno_figures::{
     BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, GcVictims,
     HostResult, Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power,
-    RunResult, StopReason, WarningKind,
+    RunResult, StopReason, Warning, WarningKind,
 };
 use ssdyno_record::{Recording, RequestLoop};
 use ssdyno_workload::FioFiles;
@@ -113,6 +113,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) cpu: Duration,
     pub(crate) notes: Vec<String>,
     pub(crate) jobs: Vec<JobResult>,
+    /// The warnings about overloaded jobs.
+    pub(crate) overloads: Vec<Warning>,
     pub(crate) failure: Option<&'a RunError>,
 }
 
@@ -136,6 +138,7 @@ impl Parts<'_> {
             partial: self.failure.is_some(),
             notes: self.notes.clone(),
             jobs: self.jobs.clone(),
+            warnings: self.overloads.clone(),
             configuration: Some(self.configuration()),
             ..RunResult::default()
         };

@@ -169,6 +169,8 @@ impl SimRun {
         let energy = &by_unit.whole;
         let failure = failure(&ended, device.as_ref(), workload.as_mut());
         let namespaces = device.namespaces(recording.end());
+        let (jobs, overloads) =
+            streams.map(|streams| streams.finish(recording.start())).unwrap_or_default();
         let mut result = report::Parts {
             run: self,
             namespaces,
@@ -180,7 +182,8 @@ impl SimRun {
             window_known: start.is_some(),
             cpu,
             notes: self.source.notes().into_iter().chain(workload.notes()).collect(),
-            jobs: streams.map(|streams| streams.finish(recording.start())).unwrap_or_default(),
+            jobs,
+            overloads,
             failure: failure.as_ref(),
         }
         .result(&mut recording);

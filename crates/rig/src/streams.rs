@@ -1,8 +1,8 @@
 //! Recording several streams that run side by side, each apart.
 
 use ssdyno_block::{Completion, Request, Time};
-use ssdyno_figures::{JobResult, Keep};
-use ssdyno_record::{Recorder, RowNames};
+use ssdyno_figures::{JobResult, Keep, Warning};
+use ssdyno_record::{Recorder, Recording, RowNames, overloads_of_jobs};
 use ssdyno_workload::FioEntry;
 
 /// Recorders of the streams of a workload, see [`Workload::stream`](ssdyno_workload::Workload).
@@ -82,10 +82,19 @@ impl Streams {
         }
     }
 
-    /// The figures of each entry, in a run that was recorded from `start` on.
-    pub(crate) fn finish(self, start: Time) -> Vec<JobResult> {
-        let figures = |(entry, recorder): (FioEntry, Option<Recorder>)| {
-            let recording = recorder.map(|recorder| recorder.finish(Time::ZERO));
+    /// The figures of each entry, in a run that was recorded from `start` on, and the warnings about overloaded entries.
+    pub(crate) fn finish(self, start: Time) -> (Vec<JobResult>, Vec<Warning>) {
+        let finished = |(entry, recorder): (FioEntry, Option<Recorder>)| {
+            (entry, recorder.map(|recorder| recorder.finish(Time::ZERO)))
+        };
+        let entries: Vec<(FioEntry, Option<Recording>)> =
+            self.entries.into_iter().map(finished).collect();
+        let rated: Vec<_> = entries
+            .iter()
+            .map(|(entry, recording)| (&*entry.name, entry.rated_depth, recording.as_ref()))
+            .collect();
+        let overloads = overloads_of_jobs(&rated);
+        let figures = |(entry, recording): (FioEntry, Option<Recording>)| {
             let figures = recording.map(|recording| recording.job_result(start));
             JobResult {
                 name: entry.name,
@@ -94,6 +103,6 @@ impl Streams {
                 ..figures.unwrap_or_default()
             }
         };
-        self.entries.into_iter().map(figures).collect()
+        (entries.into_iter().map(figures).collect(), overloads)
     }
 }

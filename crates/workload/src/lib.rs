@@ -21,6 +21,7 @@ mod depth;
 mod error;
 mod fio_job;
 mod generator;
+mod hot;
 pub mod presets;
 mod source;
 mod trace;
@@ -37,6 +38,7 @@ pub use fio_job::{
     FioStream, FioSync, FioVerify, delayed, fio_entries, fio_streams, read_fio_jobs,
     read_fio_verify, run_together, shared,
 };
+pub use hot::HotPart;
 pub use source::{Source, first_recorded};
 pub use trace::{
     BeyondEnd, BlkEvent, Format, ObjectIds, TraceOptions, TraceOrigin, TraceTiming, decompress,

@@ -2,8 +2,8 @@
 
 use ssdyno_block::Time;
 use ssdyno_workload::{
-    FioBatch, FioEngine, FioJob, FioStream, FioSync, TargetFacts, Workload, WorkloadError,
-    fio_entries, fio_streams, first_recorded,
+    FioBatch, FioEngine, FioEntry, FioJob, FioStream, FioSync, TargetFacts, Workload,
+    WorkloadError, fio_entries, fio_streams, first_recorded,
 };
 
 use super::{JobPlan, LoadPlan, Means, ONE_AT_A_TIME, THREADS_MAX};
@@ -118,7 +118,7 @@ pub(super) fn plan(
     notes.extend(files.note());
     let streams = fio_streams(jobs, &files, run.seed);
     let mut plans = Vec::new();
-    for stream in &streams {
+    for (index, stream) in streams.iter().enumerate() {
         let closed = stream.arrivals.is_none();
         if closed && stream.depth > SLOTS_MAX {
             let what =
@@ -152,6 +152,7 @@ pub(super) fn plan(
                 closed,
                 strategy: super::strategy(options, means, slots, closed),
                 entry: stream.entry,
+                stream: index,
                 group: stream.group,
                 exit: stream.exit,
                 delay_ns: stream.start_delay.as_ns(),
@@ -168,9 +169,18 @@ pub(super) fn plan(
         ramp_up: 0,
         block_bytes: streams.iter().map(FioStream::block_bytes_max).max().unwrap_or(0) as u32,
         notes,
-        entries: fio_entries(jobs),
+        entries: entries(jobs, means),
         origin_ns: first_recorded(&streams).map_or(own, Time::as_ns),
     })
+}
+
+/// What is reported separately. A thread carries one request at a time: there, a greater depth helps no job with a rate.
+fn entries(jobs: &[FioJob], means: Means) -> Vec<FioEntry> {
+    let mut entries = fio_entries(jobs);
+    if means == Means::Threads {
+        entries.iter_mut().filter_map(|e| e.rated_depth.as_mut()).for_each(|d| *d = u64::MAX);
+    }
+    entries
 }
 
 /// The threads that carry `stream`: one, or one for each outstanding request if a thread carries

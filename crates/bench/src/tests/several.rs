@@ -1,5 +1,7 @@
 //! Jobs on several files, jobs that end others, and the written data.
 
+use ssdyno_figures::WarningKind;
+
 use super::*;
 
 /// Files of `sizes` bytes in `directory`, full of 0xA5.
@@ -116,7 +118,7 @@ fn reads_have_the_ranges_of_their_load() {
     let name = file(directory.path(), 1 << 20);
     let target = crate::target::RealTarget::open(&name, &Access::ReadOnly).unwrap();
     let of = |run: &BenchRun| -> Vec<(Option<String>, u64, u64)> {
-        let ranges = crate::ranges::of_reads(run, &target).into_iter();
+        let ranges = crate::ranges::of_reads(run, &target, 1).into_iter();
         ranges.map(|read| (read.job, read.bytes.start, read.bytes.end)).collect()
     };
     assert_eq!(of(&run(&name, "")), [(None, 0, 1 << 20)]);
@@ -136,4 +138,21 @@ fn the_issue_delay_is_that_of_open_jobs() {
     let [closed, open] = [&result.jobs[0], &result.jobs[1]].map(|job| job.requests);
     assert!(closed > 100 * open && open > 10, "{closed} {open}");
     assert!(result.issue_delay_ns.unwrap().p50 > 0.0);
+}
+
+/// 1024 reads arrive within 20 us, and four outstanding reads never reach 50 million per second. The closed job beside has
+/// no arrivals of its own, and the requests of both jobs together look like no overload.
+#[test]
+fn a_job_that_falls_behind_its_rate_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let names = files(directory.path(), &[1 << 20]);
+    let text = "[global]\nbs=4k\nioengine=libaio\niodepth=4\nrw=randread\nnorandommap\nsize=1m\n\
+                [closed]\ntime_based\nruntime=200ms\n[rated]\nrate_iops=50000000\nio_size=4m\n";
+    let warnings = measure(&on_files(text, &names, &[])).result.warnings;
+    let told = warnings.iter().filter(|one| one.kind == WarningKind::Overloaded);
+    let told: Vec<_> = told.collect();
+    assert_eq!(told.len(), 1, "{warnings:?}");
+    assert!(told[0].message.starts_with("[rated]: overloaded "), "{warnings:?}");
+    assert!(told[0].help.as_ref().unwrap().starts_with("lower the arrival rate"), "{warnings:?}");
+    assert!(!warnings.iter().any(|one| one.kind.is_unsteady()), "{warnings:?}");
 }

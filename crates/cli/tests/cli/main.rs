@@ -33,6 +33,8 @@ mod network_targets;
 mod overwriting;
 #[cfg(target_os = "linux")]
 mod page;
+#[cfg(target_os = "linux")]
+mod page_cache;
 mod parts;
 mod provenance;
 mod repeat;

@@ -65,6 +65,28 @@ fn an_overload_stands_above_the_figures() {
     assert!(!run(4_000).contains("warning:"));
 }
 
+/// Both jobs complete 1000 requests per second. Twice as many arrive for the second one; a longer run or a ramp-up does
+/// not help.
+#[test]
+fn an_overloaded_job_beside_another_one_is_named() {
+    let place = Place::new();
+    let device = "[delay]\ncapacity = \"1GiB\"\nread = \"1ms\"\nwrite = \"1ms\"\nservers = 2\n";
+    place.write("d.toml", device);
+    let job = "[global]\nbs=4k\nioengine=libaio\niodepth=1\ndirect=1\nrw=randread\nnorandommap\ntime_based\n\
+               runtime=2\n[closed]\n[rated]\nrate_iops=2000\n";
+    place.write("a.fio", job);
+    let result = place.json(&["run", "./d.toml", "--fio", "a.fio", "--keep", "none"]);
+    let all = result["warnings"].as_array().unwrap();
+    let kinds: Vec<_> = all.iter().map(|one| one["kind"].as_str().unwrap()).collect();
+    let of_level = ["overloaded", "not_steady", "slowing", "warm_up"];
+    let at: Vec<_> = (0..all.len()).filter(|at| of_level.contains(&kinds[*at])).collect();
+    assert_eq!(at.len(), 1, "{all:?}");
+    let message = all[at[0]]["message"].as_str().unwrap();
+    assert!(message.starts_with("[rated]: overloaded 2.0x: "), "{message}");
+    let help = all[at[0]]["help"].as_str().unwrap();
+    assert!(help.ends_with("or raise the depth: at most 1 request is outstanding"), "{help}");
+}
+
 /// A fresh drive is faster than any drive in use, and its figures say so.
 #[test]
 fn a_load_that_the_flash_did_not_carry_is_told_above_the_figures() {

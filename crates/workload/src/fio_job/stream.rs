@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ssdyno_block::Time;
 use ssdyno_engine::Rng;
 
-use super::distribution::{Distribution, Picker};
+use super::distribution::{Distribution, Picker, Zone};
 use super::files::{FioFiles, FioRange};
 use super::flow::{Flow, flowing};
 use super::load::Load;
@@ -26,7 +26,7 @@ use crate::error::TraceLine;
 use crate::generator::arrivals::Pacing;
 use crate::generator::place::threshold;
 use crate::generator::{Generator, Limits};
-use crate::{Arrivals, TargetFacts, Workload, WorkloadError, WrittenPlaces};
+use crate::{Arrivals, HotPart, TargetFacts, Workload, WorkloadError, WrittenPlaces};
 
 /// One copy of a job: a stream of requests of its own, whose time counts from its start.
 #[derive(Clone, Debug)]
@@ -82,13 +82,17 @@ pub struct FioEntry {
     pub group: u32,
     /// Streams in it.
     pub copies: u32,
+    /// Most requests outstanding in all of its streams, if the job has a rate; `None` without a rate.
+    pub rated_depth: Option<u64>,
 }
 
 /// The units of separate reports, as in fio: each copy, or with `group_reporting` each section.
 pub fn fio_entries(jobs: &[FioJob]) -> Vec<FioEntry> {
     let entries = jobs.iter().flat_map(|job| {
         let (rows, copies) = if job.copies_as_one { (1, job.copies) } else { (job.copies, 1) };
-        let entry = FioEntry { name: job.name.clone(), group: job.group, copies };
+        let depth = u64::from(job.load.depth) * u64::from(copies);
+        let rated_depth = job.load.arrivals.as_ref().map(|_| depth);
+        let entry = FioEntry { name: job.name.clone(), group: job.group, copies, rated_depth };
         std::iter::repeat_n(entry, rows as usize)
     });
     entries.collect()
@@ -146,6 +150,40 @@ impl FioStream {
         WrittenPlaces::new(range_bytes, [write_bytes, page_bytes], |places| {
             load.distributions[1].classes(places, range_bytes)
         })
+    }
+
+    /// Whether its reads go from the start of its only range to the end, and then again.
+    pub fn reads_in_order(&self) -> bool {
+        let load = &self.load;
+        let whole_passes = self.pass_bytes == u64::MAX && self.ranges.len() == 1;
+        whole_passes && !load.random && load.modifier.gap == 0 && load.strides.is_none()
+    }
+
+    /// The part of a range of `length_bytes` that many of its reads go to; `None` if all parts are alike, if some reads are
+    /// sequential, and for a list of blocks or a normal distribution.
+    pub fn hot_part(&self, length_bytes: u64) -> Option<HotPart> {
+        let load = &self.load;
+        if !load.random || load.random_percent[0] < 100.0 || load.modifier.run > 1 {
+            return None;
+        }
+        // The zone with the most requests per byte.
+        let hottest = |zones: &[Zone], whole: f64| {
+            let all: f64 = zones.iter().map(|zone| zone.weight).sum();
+            let part =
+                |zone: &Zone| HotPart { space: zone.length / whole, access: zone.weight / all };
+            let parts = zones.iter().map(part).filter(|part| part.space > 0.0);
+            parts.max_by(|a, b| (a.access / a.space).total_cmp(&(b.access / b.space)))
+        };
+        match &load.distributions[0] {
+            Distribution::Zipf(theta) => {
+                let align = load.alignments[0].unwrap_or(load.sizes[0].min()).max(1);
+                Some(HotPart::of_zipf(length_bytes / align, *theta))
+            }
+            Distribution::Pareto(h) => Some(HotPart { space: *h, access: 1.0 - h }),
+            Distribution::Zoned(zones) => hottest(zones, 100.0),
+            Distribution::ZonedBytes(zones) => hottest(zones, length_bytes as f64),
+            Distribution::Uniform | Distribution::Normal(_) | Distribution::Sequence(..) => None,
+        }
     }
 
     /// Checks the stream against `device` and makes its workload, which begins at time 0.

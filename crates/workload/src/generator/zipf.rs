@@ -68,6 +68,13 @@ impl Zipf {
         }
     }
 
+    /// The rank, counted from 1, up to which half of the draws lie.
+    pub(crate) fn median_rank(&self) -> u64 {
+        // A draw inverts a point of the integral (see `draw`), here the middle one.
+        let x = self.inverse(self.low + (self.high - self.low) / 2.0);
+        (x + 0.5).floor().clamp(1.0, self.n) as u64
+    }
+
     #[inline]
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         loop {
@@ -107,6 +114,23 @@ mod tests {
                 let off = (f64::from(count) - expected).abs();
                 assert!(off <= tolerance, "n {n} theta {theta} rank {rank}: {count} {expected}");
             }
+        }
+    }
+
+    #[test]
+    fn half_of_the_draws_lie_up_to_the_median_rank() {
+        for (n, theta) in
+            [(1000_u64, 0.5), (1000, 0.99), (1000, 1.0), (50, 1.5), (3, 10.0), (1, 1.0)]
+        {
+            let weight = |k: u64| (k as f64).powf(-theta);
+            let half = (1..=n).map(weight).sum::<f64>() / 2.0;
+            let mut sum = 0.0;
+            let exact = (1..=n).find(|k| {
+                sum += weight(*k);
+                sum >= half
+            });
+            let (found, exact) = (Zipf::new(n, theta).median_rank(), exact.unwrap());
+            assert!(found.abs_diff(exact) <= 1, "n {n} theta {theta}: {found} {exact}");
         }
     }
 

@@ -3,6 +3,7 @@
 use ssdyno_block::{Op, Request, Time};
 
 use super::{play, stream};
+use crate::HotPart;
 
 /// The requests of a job, in order.
 fn asked(text: &str) -> Vec<Request> {
@@ -39,4 +40,26 @@ fn time_goes_before_the_number_of_requests() {
     let text = "rw=randread\nnumber_ios=15\ntime_based\nruntime=10\n";
     assert_eq!(stream(text).requests, None);
     assert_eq!(stream("rw=randread\nnumber_ios=15\nruntime=10\n").requests, Some(15));
+}
+
+/// Reads in order pass over their range from its start; hot parts are those of random reads alone.
+#[test]
+fn a_stream_knows_the_places_of_its_reads() {
+    for (text, in_order) in [
+        ("rw=read\n", true),
+        ("rw=randread\n", false),
+        ("rw=read:4k\n", false),
+        ("rw=readwrite\nsize=1m\n", false),
+        ("rw=read\nzonemode=strided\nzonesize=1m\nzonerange=2m\n", false),
+    ] {
+        assert_eq!(stream(&format!("bs=4k\n{text}")).reads_in_order(), in_order, "{text}");
+    }
+    let hot = |text: &str| stream(&format!("bs=4k\nrandom_distribution={text}\n")).hot_part(12_288);
+    let some = |space, access| Some(HotPart { space, access });
+    assert_eq!(hot("pareto:0.25\nrw=randread"), some(0.25, 0.75));
+    assert_eq!(hot("zipf:1.0\nrw=randread"), some(1.0 / 3.0, 0.5));
+    assert_eq!(hot("zoned:50/25:50/75\nrw=randread"), some(0.25, 0.5));
+    assert_eq!(hot("random\nrw=randread"), None);
+    assert_eq!(hot("zipf:1.0\nrw=read"), None);
+    assert_eq!(hot("zipf:1.0\nrw=randread:8"), None);
 }
