@@ -162,15 +162,7 @@ impl Parts<'_> {
                 host_report::result(&self.run.device, account, network.clone(), *stack, ends)?;
             Some(HostResult { namespaces: self.namespaces.clone(), ..host })
         });
-        result.faults = after
-            .path
-            .faults
-            .clone()
-            .map(|faults| FaultsResult { requests_failed: self.ended.failed, ..faults });
-        faults::add_slowness(&mut result, self.run.device.device.faults(), self.run.seed, end);
-        faults::note_unreached(&mut result, self.run.device.device.faults());
-        faults::note_hung_energy(&mut result);
-        faults::note_ramp_up(&mut result, recording.skipped());
+        self.fill_faults(&mut result, &after, recording.skipped());
         self.invariants(&mut result, &after);
         remarks::describe_health(&mut result, after.device.health());
         self.describe_power_state(&mut result);
@@ -199,6 +191,18 @@ impl Parts<'_> {
             result.notes.push(format!("The run ended early: {failure}"));
         }
         result
+    }
+
+    /// The faults that were injected, of a run whose ramp-up had `skipped` requests.
+    fn fill_faults(&self, result: &mut RunResult, after: &After, skipped: u64) {
+        let injected = self.run.device.device.faults();
+        let counted = after.path.faults.clone();
+        result.faults =
+            counted.map(|faults| FaultsResult { requests_failed: self.ended.failed, ..faults });
+        faults::add_slowness(result, injected, self.run.seed, self.ended.settled);
+        faults::note_unreached(result, injected);
+        faults::note_hung_energy(result);
+        faults::note_ramp_up(result, skipped);
     }
 
     fn stop_reason(&self) -> StopReason {

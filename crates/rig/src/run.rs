@@ -19,7 +19,7 @@ use crate::machine;
 use crate::ports::PathFigures;
 use crate::report;
 use crate::sim_target::SimTarget;
-use crate::source::load;
+use crate::source::{Load, load};
 use crate::streams::Streams;
 
 /// A run in virtual time.
@@ -128,13 +128,8 @@ impl SimRun {
         }
         let before = DeviceReport::of(device.device());
         let mut meter = report::meter(&before)?;
+        let mut recorder = self.recorder(&load);
         let (mut workload, mut streams) = (load.workload, load.streams);
-        let mut recorder = Recorder::new(self.keep, self.interval).skip_first(load.ramp_up);
-        match load.begin {
-            None => recorder = recorder.begin_later(),
-            Some(Time::ZERO) => {}
-            Some(begin) => recorder = recorder.start_recording_at(begin),
-        }
         let mut readers = Vec::from_iter(reader.map(|reader| reader as &mut dyn EventReader));
         readers.iter_mut().for_each(|reader| reader.name_units(&before.names()));
         let host = self.device.host.is_some();
@@ -169,8 +164,8 @@ impl SimRun {
         let energy = &by_unit.whole;
         let failure = failure(&ended, device.as_ref(), workload.as_mut());
         let namespaces = device.namespaces(recording.end());
-        let (jobs, overloads) =
-            streams.map(|streams| streams.finish(recording.start())).unwrap_or_default();
+        let streams = streams.map(|streams| streams.finish(recording.start()));
+        let (jobs, overloads) = streams.unwrap_or_default();
         let mut result = report::Parts {
             run: self,
             namespaces,
@@ -190,6 +185,18 @@ impl SimRun {
         explain::fill(&mut result, self.why, explain.as_ref(), self.device.device.faults());
         result.depth_searches = workload.depth_searches().into_iter().map(Into::into).collect();
         Ok(SimMeasured { result, recording, energy: by_unit.whole, broken: ended.broken, failure })
+    }
+}
+
+impl SimRun {
+    /// A recorder that begins when the ramp-up of `load` has ended.
+    fn recorder(&self, load: &Load) -> Recorder {
+        let recorder = Recorder::new(self.keep, self.interval).skip_first(load.ramp_up);
+        match load.begin {
+            None => recorder.begin_later(),
+            Some(Time::ZERO) => recorder,
+            Some(begin) => recorder.start_recording_at(begin),
+        }
     }
 }
 
