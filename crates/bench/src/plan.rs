@@ -405,7 +405,7 @@ fn generator(
         }
         let slots = if means == Means::Threads { 1 } else { depth.min(u64::from(SLOTS_MAX)) };
         let requests = run.limits.requests;
-        let workload = share.build(facts, seed)?;
+        let workload = share.build_share(facts, seed, run.seed)?;
         let workloads = match parts {
             1 => vec![workload],
             _ => shared(workload, u64::from(parts)),

@@ -135,7 +135,10 @@ fn suspect(
         with_data += share * length;
         read_bytes += its_bytes;
         if let Some(hot) = read.hot {
-            hot_bytes += share * hot.space * length;
+            // Jobs that share a load have the same popular places, copies of a job of a file places of their own.
+            let is_known = |other: &&ReadRange| other.job.is_none() && other.bytes == read.bytes;
+            let bytes = if reads[..at].iter().any(is_known) { 0.0 } else { share * length };
+            hot_bytes += hot.space * bytes;
             hot_read_bytes += hot.access * its_bytes;
         }
     }

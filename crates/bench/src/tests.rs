@@ -109,6 +109,22 @@ fn one_job_draws_the_requests_of_a_simulated_run() {
     }
 }
 
+/// The most popular place of a Zipf load gets 1 / zeta(1.5) = 38.3 % of its requests, whatever the number of jobs. Within five
+/// standard deviations of 20 000 draws (1.7 %).
+#[test]
+fn jobs_that_share_a_load_have_the_same_popular_places() {
+    let load = "depth = 4\nrequests = 20000\naddress = { pattern = \"zipf\", theta = 1.5 }\n";
+    for jobs in [1, 4] {
+        let mut run = run("null:", load);
+        run.options.jobs = jobs;
+        let rows = measure(&run).recording.rows().unwrap().to_vec().unwrap();
+        let mut counts = std::collections::BTreeMap::new();
+        rows.iter().for_each(|row| *counts.entry(row.request.offset_bytes).or_insert(0) += 1);
+        let share = f64::from(*counts.values().max().unwrap()) / rows.len() as f64;
+        assert!((share - 0.383).abs() < 0.017, "{jobs} jobs: {share}");
+    }
+}
+
 /// As rows in memory, with everything that follows from them.
 #[test]
 fn rows_in_a_file_are_those_of_the_run() {

@@ -190,7 +190,7 @@ mod tests {
         (arrivals, departures)
     }
 
-    /// Requests that arrive each millisecond for 16 s. Each takes `service_us` of the one server, which stands still from
+    /// Requests that arrive each millisecond for 16 s. Each takes `service_us` of the one server, which hangs from
     /// `from` to `to` (seconds).
     fn stalled(service_us: f64, from: f64, to: f64) -> Option<Overload> {
         let (mut arrivals, mut departures) = started();

@@ -261,8 +261,12 @@ fn figures(
         result.p99_believable =
             Some(TailVerdict { believable: false, reasons: vec![why.to_owned()] });
     }
+    let ends = match starts_ns.len() {
+        0 | 1 => "",
+        _ => "; the figures end when the rows of the first job end",
+    };
     result.notes.push(format!(
-        "recovered from the rows of {}: the program was killed during the run; up to two seconds before that, the probe samples and the tool overhead are missing",
+        "recovered from the rows of {}: the program was killed during the run; up to two seconds before that, the probe samples and the tool overhead are missing{ends}",
         counted(count as u64, "request", "requests")
     ));
     Ok(Some((result, recording)))

@@ -149,6 +149,18 @@ fn warnings_of_unsettled_garbage_collection_have_one_remedy() {
     assert_eq!([help(WarningKind::WarmUp), help(WarningKind::NotSteady)], [&*remedy; 2]);
 }
 
+/// A stream over what a stream wrote: blocks are overwritten as a whole from the first one on, and no ramp-up changes that.
+/// Over what random writes left behind it takes a while.
+#[test]
+fn a_stream_over_a_stream_is_settled_from_the_start() {
+    let stream = |fill| loaded(fill, 1, "requests = 12000\n[address]\npattern = \"sequential\"");
+    let says = |run: &RunResult| run.warnings.iter().any(|one| one.kind == WarningKind::Unsettled);
+    let over_stream = stream(Fill::Sequential);
+    assert_eq!(over_stream.write_amplification, Some(1.0));
+    assert!(!says(&over_stream), "{:?}", over_stream.warnings);
+    assert!(says(&stream(Fill::Random)));
+}
+
 /// Uniform writes over a drive of which half holds data: it fills while it is measured.
 #[test]
 fn a_drive_that_fills_is_said() {

@@ -37,14 +37,36 @@ impl WorkloadConfig {
         device: &TargetFacts,
         seed: u64,
     ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
-        build(self, device, seed)
+        build(self, device, Seeds { requests: seed, places: seed })
     }
+
+    /// Makes the part of a load that one of several jobs has: `seed` decides its requests, and `seed_of_load` the popular places,
+    /// which are those of all jobs. With popular places of their own, jobs would read a load that is less skewed.
+    ///
+    /// # Errors
+    /// The first key that is wrong.
+    pub fn build_share(
+        &self,
+        device: &TargetFacts,
+        seed: u64,
+        seed_of_load: u64,
+    ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
+        build(self, device, Seeds { requests: seed, places: seed_of_load })
+    }
+}
+
+/// What decides the random numbers of a workload.
+#[derive(Clone, Copy)]
+struct Seeds {
+    requests: u64,
+    /// Of the popular places.
+    places: u64,
 }
 
 fn build(
     config: &WorkloadConfig,
     device: &TargetFacts,
-    seed: u64,
+    seeds: Seeds,
 ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
     // The device comes first: all later checks divide by its sector size and subtract from its
     // capacity, so an impossible device would cause a panic there.
@@ -52,7 +74,7 @@ fn build(
     config.buffer.check()?;
     let limits = limits(config)?;
     if config.kind == WorkloadKind::DiskSimSynthetic {
-        return Ok(Box::new(disksim(config, device, limits, seed)?));
+        return Ok(Box::new(disksim(config, device, limits, seeds.requests)?));
     }
     if config.disksim.is_some() {
         return fail("disksim", "it has no effect with kind = \"mix\"", DISKSIM_HELP);
@@ -63,16 +85,16 @@ fn build(
     // their number.
     let (pacing, limits) = pacing(config, limits)?;
     let mix = mix(config, &sizes)?;
-    let place = address::place(config, &sizes, device, seed)?;
+    let place = address::place(config, &sizes, device, seeds)?;
     // A latency target wraps the generator from outside. It only lowers the depth and never changes
     // a request, so a run with the found depth sends the same requests.
     let target = latency_target(config)?;
     let others = Mixed { mix, place };
     let generator: Box<dyn Workload + Send> = match &config.writes {
-        None => Box::new(Generator::new(limits, pacing, others, seed)),
+        None => Box::new(Generator::new(limits, pacing, others, seeds.requests)),
         Some(writes) => {
-            let writes = writes_apart(config, writes, device, seed)?;
-            Box::new(Generator::new(limits, pacing, Apart { others, writes }, seed))
+            let writes = writes_apart(config, writes, device, seeds)?;
+            Box::new(Generator::new(limits, pacing, Apart { others, writes }, seeds.requests))
         }
     };
     Ok(match target {
@@ -91,7 +113,7 @@ fn writes_apart(
     config: &WorkloadConfig,
     writes: &WritesApart,
     device: &TargetFacts,
-    seed: u64,
+    seeds: Seeds,
 ) -> Result<WritePlaces, WorkloadError> {
     // Writes apart pass the same checks as a workload of their own. A second set of checks would
     // differ from the first one sooner or later.
@@ -102,7 +124,7 @@ fn writes_apart(
         WorkloadError { key, ..error }
     };
     check_sizes(&alone, &alone.sizes(), device).map_err(of_table)?;
-    let place = address::place(&alone, &alone.sizes(), device, seed).map_err(of_table)?;
+    let place = address::place(&alone, &alone.sizes(), device, seeds).map_err(of_table)?;
     Ok(WritePlaces { length_bytes: writes.block_size.0 as u32, place })
 }
 

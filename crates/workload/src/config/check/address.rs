@@ -2,7 +2,7 @@
 
 use ssdyno_engine::{Rng, Scatter};
 
-use super::fail;
+use super::{Seeds, fail};
 use crate::config::{AddressPattern, BlockSize, Pattern, WorkloadConfig};
 use crate::generator::place::{Choice, Cursor, Place, threshold};
 use crate::generator::zipf::Zipf;
@@ -98,7 +98,7 @@ pub(super) fn place(
     config: &WorkloadConfig,
     sizes: &[BlockSize],
     device: &TargetFacts,
-    seed: u64,
+    seeds: Seeds,
 ) -> Result<Place, WorkloadError> {
     let range = range(config, sizes, device)?;
     let Range { start, length, alignment } = range;
@@ -112,7 +112,7 @@ pub(super) fn place(
     let largest = sizes.iter().map(|entry| entry.size.0).max().unwrap_or(alignment);
     let sequential = sequential_share(config)?;
     // Ranks must mean the same block for every size: those where the largest fits.
-    let choice = choice(config, slots_of(largest), seed)?;
+    let choice = choice(config, slots_of(largest), seeds)?;
     let threads = u64::from(config.threads.unwrap_or(1));
     let cursors = if config.address.pattern == Pattern::Sequential {
         // Sequential threads get private parts, as the threads of Diskhog (S1-55). With a common
@@ -167,7 +167,7 @@ fn sequential_share(config: &WorkloadConfig) -> Result<f64, WorkloadError> {
     }
 }
 
-fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, WorkloadError> {
+fn choice(config: &WorkloadConfig, slots: u64, seeds: Seeds) -> Result<Choice, WorkloadError> {
     let address = &config.address;
     // Of every pattern: a key that is not used yet is used when the pattern is changed.
     let numbers = [
@@ -183,7 +183,7 @@ fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, Work
         );
     }
     let scatter = || {
-        let mut rng = Rng::new(seed, "workload scatter");
+        let mut rng = Rng::new(seeds.places, "workload scatter");
         address.scatter.then(|| Scatter::new(slots, &mut rng))
     };
     Ok(match address.pattern {
@@ -198,7 +198,7 @@ fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, Work
             // S2-7: the random test visits every record once. A permutation without a table needs
             // constant memory, while a list of visited slots would take 2 GiB for 1 TiB of 4 KiB
             // records.
-            let order = Scatter::new(slots, &mut Rng::new(seed, "workload order"));
+            let order = Scatter::new(slots, &mut Rng::new(seeds.requests, "workload order"));
             Choice::Once { slots, next: 0, order }
         }
         Pattern::Zipf => {
