@@ -42,7 +42,7 @@ pub(crate) struct TraceArgs {
     /// Columns with other names are ignored.
     #[arg(long, value_name = "NAMES")]
     pub(crate) trace_columns: Option<String>,
-    /// What to do with requests beyond the end of the target [default: fail].
+    /// Action for requests beyond the end of the target [default: fail].
     #[arg(long, value_name = "WHAT", value_parser = words::<BeyondEnd>())]
     pub(crate) beyond_end: Option<BeyondEnd>,
 }

@@ -1,16 +1,17 @@
 //! Options whose values are words: what they are, and what each means, comes from the type that they make.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use schemars::{JsonSchema, schema_for};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use ssdyno_session::reference::schema_of;
 
 /// A parser of the words that `T` is written as.
 pub(crate) fn words<T>() -> impl TypedValueParser<Value = T>
 where
     T: JsonSchema + DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    let schema = schema_for!(T).to_value();
+    let schema = schema_of::<T>();
     let choices = schema["oneOf"].as_array().into_iter().flatten();
     let values: Vec<PossibleValue> = choices.filter_map(value).collect();
     PossibleValuesParser::new(values).try_map(|word| serde_json::from_value(Value::String(word)))

@@ -69,7 +69,7 @@ pub struct HostRun {
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub spec: Option<serde_json::Value>,
     /// Figures of the host over time, in the window. Neighbouring points are joined if all hosts together would have
-    /// more than [`HostRun::POINTS_MOST`] points.
+    /// more than 4096 points ([`HostRun::POINTS_MOST`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<SeriesPoint>,
     /// Figures that cover only the host's whole run, including the time outside the window. Left out if there are none.
@@ -93,8 +93,9 @@ pub struct WholeRun {
     pub energy_seconds: Option<f64>,
     /// Operations of the flash array; `null` if the device is not known to have flash.
     pub flash_operations: Option<FlashOperations>,
-    /// Number of bytes that the flash programmed divided by the number of bytes the host wrote, without those that still wait in
-    /// the write buffer; below 1 where the buffer absorbs writes. `null` if the flash programmed nothing for the host.
+    /// Number of bytes that the flash programmed divided by the number of bytes that the host wrote. Bytes that still wait in the
+    /// write buffer at the end do not count as written. Bytes that later writes replaced in the buffer count as written, so the
+    /// value may be below 1. `null` if the flash programmed nothing for the host.
     pub write_amplification: Option<f64>,
     /// Faults injected into this host's device and network, and the recovery; left out without faults in the
     /// configuration.

@@ -18,10 +18,10 @@ pub enum Keep {
     #[default]
     All,
     /// No rows: memory use does not grow with the length of the run. Percentiles are within
-    /// [`Histogram::RELATIVE_ERROR`].
+    /// 0.4 % ([`Histogram::RELATIVE_ERROR`]).
     Summary,
     /// No files. A simulated run has rows in memory, for exact percentiles. A run in wall time has no rows, as with
-    /// `Summary`: a fast target completes more requests in an hour than memory has room for.
+    /// `summary`: a fast target completes more requests in an hour than memory has room for.
     None,
 }
 

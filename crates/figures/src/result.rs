@@ -33,7 +33,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// latency of a run without requests) is `null` or left out, never zero, NaN or infinite.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
-    /// [`SCHEMA_VERSION`] of the program that wrote it.
+    /// Version of this format ([`SCHEMA_VERSION`]) in the program that wrote the result.
     pub schema_version: u32,
     /// Name of the target, as the user gave it: `sim:config-a`, `/dev/nvme0n1`.
     pub target: String,
@@ -113,8 +113,9 @@ pub struct RunResult {
     /// reads, programs and erases sum to `flash_operations`.
     #[serde(default)]
     pub energy_by_package: Vec<PackageEnergy>,
-    /// Number of bytes that the flash programmed divided by the number of bytes the host wrote, without those that still wait in
-    /// the write buffer; below 1 where the buffer absorbs writes. `null` if the flash programmed nothing for the host.
+    /// Number of bytes that the flash programmed divided by the number of bytes that the host wrote. Bytes that still wait in the
+    /// write buffer at the end do not count as written. Bytes that later writes replaced in the buffer count as written, so the
+    /// value may be below 1. `null` if the flash programmed nothing for the host.
     pub write_amplification: Option<f64>,
     /// Blocks that garbage collection cleaned in the recorded window; left out for a device without page-level garbage
     /// collection, and if no block was cleaned.

@@ -11,8 +11,7 @@ use crate::own_keys::{DftlConfig, LogBlockConfig, PageMapConfig, is_default};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// By logical page: channel first, then way (chip and die), die's plane last … in the order of
-    /// [`FtlConfig::static_order`].
+    /// By logical page, in the order of `ftl.static_order`.
     #[default]
     Static,
     /// One plane after another, independently of the logical page.
@@ -46,7 +45,7 @@ pub enum WearLevelling {
     Off,
     /// The least worn free block is used first.
     Dynamic,
-    /// Dynamic; and if the wear of a plane's blocks differs by more than [`FtlConfig::wear_threshold`], the least worn
+    /// Dynamic; and if the wear of a plane's blocks differs by more than `ftl.wear_threshold`, the least worn
     /// block is moved, even with few invalid pages.
     Static,
 }

@@ -97,7 +97,7 @@ pub fn run(
     if options.hosts.is_some() && paper.id != "S4" {
         return Err(PaperError::Hosts {
             problem: format!("`{selector}` is not measured over a network"),
-            help: "`ssdyno papers S4 --hosts` measures what is".to_owned(),
+            help: "only S4 can be measured over a network: `ssdyno papers S4 --hosts`".to_owned(),
         });
     }
     let cache = &options.cache;

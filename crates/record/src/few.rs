@@ -61,7 +61,7 @@ fn warning(of: &str, count: u64, all: u64) -> Option<Warning> {
     let needs: Vec<String> =
         missing.iter().map(|(name, needed)| format!("{name} needs {needed}")).collect();
     let message = format!(
-        "too few {of} ({count}) for {names}: fewer than ten lie beyond; {}",
+        "too few {of} ({count}) for {names}: fewer than ten requests are slower than it; {}",
         needs.join(", ")
     );
     // Operations keep their shares in a run that is longer.
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(
             told(999, 0),
             [
-                "too few requests (999) for p99 and p99.9: fewer than ten lie beyond; p99 needs 1000, \
+                "too few requests (999) for p99 and p99.9: fewer than ten requests are slower than it; p99 needs 1000, \
               p99.9 needs 10000"
             ]
         );

@@ -509,8 +509,8 @@ fn when_errors(times: ErrorTimes, start: Time) -> String {
     // middle of the wait, where nothing failed yet.
     let text = |at: Time| seconds(at.saturating_sub(start).as_s_f64());
     match (text(times.first), text(times.last)) {
-        (first, last) if first == last => format!(" (at {first})"),
-        (first, last) => format!(" (from {first} to {last})"),
+        (first, last) if first == last => format!(" at {first} of the run"),
+        (first, last) => format!(" between {first} and {last} of the run"),
     }
 }
 

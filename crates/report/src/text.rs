@@ -92,7 +92,9 @@ pub(crate) fn steady(r: &RunResult) -> Option<String> {
     Some(match (is_doubted, to_the_end && on_stock) {
         (true, _) => "not shown: see the warning above".to_owned(),
         // A buffer, credits or free blocks keep a rate constant until they are used up.
-        (false, true) => steady.text() + "; a longer run differs: see the warning above",
+        (false, true) => {
+            steady.text() + "; a longer run would have other figures: see the warning above"
+        }
         (false, false) => steady.text(),
     })
 }

@@ -533,6 +533,10 @@ mod tests {
         };
         // Of 2000 bytes, later writes replaced 800 in the buffer: it holds 1000, and the flash 200.
         assert!(holds(200.0).contains("still holds 50 % of the written data"), "{}", holds(200.0));
+        // `sim:p3600`, 36 MiB: of 200 000 pages the flash programmed 106 057, and 4095 wait. The replaced pages count, too.
+        let written = Written { programmed_bytes: 106_057.0, ..wrote(200_000, [0, 4_095]) };
+        assert!((written.reached_flash_bytes().unwrap() - 192_565.0).abs() < 1.0);
+        assert!((written.held_share() - 4_095.0 / 200_000.0).abs() < 1e-9);
         // Small writes fill pages: of 17 the flash has 16, and the buffer has 1.
         assert!(holds(16_000.0).contains("still holds 5.9 % of"), "{}", holds(16_000.0));
         // Full before the recording began, and empty at its end.

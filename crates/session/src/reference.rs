@@ -3,33 +3,31 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use schemars::{JsonSchema, schema_for};
 use serde_json::Value as Json;
 use ssdyno_block::Preset;
+use ssdyno_device::DeviceKind;
 
 use crate::failure::{Failure, in_place_of};
 use crate::kinds::DEVICE_KINDS;
 
-use crate::schema_keys::{NETWORK, WORKLOAD, entries};
+use crate::schema_keys::{NETWORK, WORKLOAD, entries, published};
 
-pub use crate::schema_keys::{KeyEntry, KeyWord, PresetValue};
+pub use crate::schema_keys::{KeyEntry, KeyWord, PresetValue, schema_of};
 
 /// A kind of file: its name, the prefix of its keys, its schema, and the presets that are such files.
 type FileKind = (&'static str, &'static str, Json, &'static [Preset]);
 
 fn files() -> Vec<FileKind> {
-    fn of<T: JsonSchema>() -> Json {
-        schema_for!(T).to_value()
-    }
     let devices = DEVICE_KINDS.all().iter();
+    let of_device = |kind: &DeviceKind| published(kind.schema().to_value());
     let mut all: Vec<FileKind> =
-        devices.map(|kind| (kind.name, "", kind.schema().to_value(), kind.presets)).collect();
+        devices.map(|kind| (kind.name, "", of_device(kind), kind.presets)).collect();
     let workloads = ssdyno_workload::presets::ALL;
-    all.push(("workload", WORKLOAD, of::<ssdyno_workload::WorkloadConfig>(), workloads));
-    all.push(("network", NETWORK, of::<ssdyno_rig::NetworkConfig>(), ssdyno_rig::NETWORKS));
-    all.push(("host", "", of::<ssdyno_host::HostConfig>(), ssdyno_host::presets::ALL));
-    all.push(("spec", "", of::<crate::RunSpec>(), &[]));
-    all.push(("result", "", of::<ssdyno_figures::RunResult>(), &[]));
+    all.push(("workload", WORKLOAD, schema_of::<ssdyno_workload::WorkloadConfig>(), workloads));
+    all.push(("network", NETWORK, schema_of::<ssdyno_rig::NetworkConfig>(), ssdyno_rig::NETWORKS));
+    all.push(("host", "", schema_of::<ssdyno_host::HostConfig>(), ssdyno_host::presets::ALL));
+    all.push(("spec", "", schema_of::<crate::RunSpec>(), &[]));
+    all.push(("result", "", schema_of::<ssdyno_figures::RunResult>(), &[]));
     all
 }
 
@@ -162,6 +160,19 @@ mod tests {
             lacking.len(),
             all.len()
         );
+    }
+
+    #[test]
+    fn texts_have_no_links_and_no_word_is_listed_twice() {
+        for entry in reference() {
+            let texts = entry.words.iter().map(|word| &word.meaning).chain([&entry.meaning]);
+            let linked = texts.filter(|text| text.contains("[`")).collect::<Vec<_>>();
+            assert!(linked.is_empty(), "{}: {linked:?}", entry.key);
+            let words: BTreeSet<&str> = entry.words.iter().map(|word| &*word.word).collect();
+            assert_eq!(words.len(), entry.words.len(), "{}: {:?}", entry.key, entry.words);
+        }
+        let link = one("host_link.kind");
+        assert!(link.words.iter().all(|word| !word.meaning.is_empty()), "{link:?}");
     }
 
     #[test]

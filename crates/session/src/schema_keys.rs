@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -66,6 +66,58 @@ impl KeyEntry {
     }
 }
 
+/// The schema of `T` as users read it, without the links of its documentation.
+pub fn schema_of<T: JsonSchema>() -> Json {
+    published(schema_for!(T).to_value())
+}
+
+/// `schema` with descriptions that have no links.
+pub(crate) fn published(mut schema: Json) -> Json {
+    remove_links(&mut schema);
+    schema
+}
+
+fn remove_links(node: &mut Json) {
+    match node {
+        Json::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Json::String(text) if name == "description" => *text = without_links(text),
+                    value => remove_links(value),
+                }
+            }
+        }
+        Json::Array(values) => values.iter_mut().for_each(remove_links),
+        _ => {}
+    }
+}
+
+/// `text` without the links of documentation: each becomes its label. Code spans stay as they are, with their brackets.
+fn without_links(text: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(['`', '[']) {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (shown, after) = link(rest).unwrap_or_else(|| {
+            let code = rest.strip_prefix('`').and_then(|rest| rest.find('`'));
+            rest.split_at(code.map_or(1, |length| length + 2))
+        });
+        plain.push_str(shown);
+        rest = after;
+    }
+    plain + rest
+}
+
+/// The label of the link that `text` begins with, and the text after the link.
+fn link(text: &str) -> Option<(&str, &str)> {
+    let (label, after) = text.strip_prefix('[')?.split_once(']')?;
+    let target = after.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    match target {
+        Some((_, after)) => Some((label, after)),
+        None => label.starts_with('`').then_some((label, after)),
+    }
+}
+
 /// Every key of a schema that can be set alone.
 pub(crate) fn keys(schema: &Json) -> BTreeSet<String> {
     let all = entries(schema).into_iter().filter(KeyEntry::can_be_set);
@@ -100,8 +152,7 @@ fn collect(root: &Json, node: &Json, prefix: &str, depth: usize, found: &mut Vec
         match found.iter_mut().find(|one| one.key == key) {
             // One of several shapes of the table around it: each shape has a word of its own.
             Some(one) => {
-                let new = entry.words.into_iter().filter(|word| !one.words.contains(word));
-                one.words.extend(new.collect::<Vec<_>>());
+                entry.words.into_iter().for_each(|word| add(&mut one.words, word));
                 one.required &= entry.required;
             }
             None => found.push(entry),
@@ -115,7 +166,7 @@ fn entry(root: &Json, key: &str, property: &Json, around: String, required: bool
     let form = form(root, property, 0, &mut words);
     let mut meaning = text(&property["description"]);
     if let Some(word) = property["const"].as_str() {
-        words.push(KeyWord { word: word.to_owned(), meaning: around });
+        add(&mut words, KeyWord { word: word.to_owned(), meaning: around });
         if meaning.is_empty() {
             // The tag of a table of several shapes; schemas have no place for its description.
             "Kind of the table; it decides which other keys are valid.".clone_into(&mut meaning);
@@ -135,6 +186,15 @@ fn entry(root: &Json, key: &str, property: &Json, around: String, required: bool
     }
 }
 
+/// Adds a word to `words`, or its meaning where the word is listed without one.
+fn add(words: &mut Vec<KeyWord>, new: KeyWord) {
+    match words.iter_mut().find(|one| one.word == new.word) {
+        Some(one) if one.meaning.is_empty() => one.meaning = new.meaning,
+        Some(_) => {}
+        None => words.push(new),
+    }
+}
+
 /// The values that a schema takes, in words; the words among them go to `words`.
 fn form(root: &Json, node: &Json, depth: usize, words: &mut Vec<KeyWord>) -> String {
     if depth > DEEPEST {
@@ -144,7 +204,7 @@ fn form(root: &Json, node: &Json, depth: usize, words: &mut Vec<KeyWord>) -> Str
         return form(root, target, depth + 1, words);
     }
     if let Some(word) = node["const"].as_str() {
-        words.push(KeyWord { word: word.to_owned(), meaning: text(&node["description"]) });
+        add(words, KeyWord { word: word.to_owned(), meaning: text(&node["description"]) });
         return "a word".to_owned();
     }
     let mut forms: Vec<String> = Vec::new();
@@ -155,7 +215,7 @@ fn form(root: &Json, node: &Json, depth: usize, words: &mut Vec<KeyWord>) -> Str
         }
     }
     for word in node["enum"].as_array().into_iter().flatten().filter_map(Json::as_str) {
-        words.push(KeyWord { word: word.to_owned(), meaning: String::new() });
+        add(words, KeyWord { word: word.to_owned(), meaning: String::new() });
     }
     if !forms.is_empty() {
         return forms.join(", or ");
@@ -211,4 +271,24 @@ fn choices(node: &Json) -> impl Iterator<Item = &Json> {
 fn text(description: &Json) -> String {
     let words = description.as_str().unwrap_or_default().split_whitespace();
     words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_become_their_labels_and_code_stays() {
+        for (text, plain) in [
+            ("In the order of [`A::b`].", "In the order of `A::b`."),
+            ("Of a [`Spec`](crate::Spec), or [a file](crate::File).", "Of a `Spec`, or a file."),
+            (
+                "The table `[flash]`, [default: all], `a[0](b)` [",
+                "The table `[flash]`, [default: all], `a[0](b)` [",
+            ),
+            ("`open", "`open"),
+        ] {
+            assert_eq!(without_links(text), plain);
+        }
+    }
 }

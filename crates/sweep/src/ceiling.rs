@@ -184,7 +184,7 @@ impl Ceiling {
             ));
         }
         let tried = self.undecided.first().copied().or(self.beyond)?;
-        let what = format!("{} was not within the bound at any rate", bound.latency());
+        let what = format!("{} at every rate", bound.latency_above());
         let what = format!("{what}, down to {}", iops(tried));
         Some(Failure::new(FailureKind::Failed, what).with_help(
             "raise the bound, or make the requests smaller; `--depth 1` shows the latency without a queue",

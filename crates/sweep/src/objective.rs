@@ -142,8 +142,17 @@ impl Requirement {
 
     /// As it was typed, with the bound itself allowed: `p99 <= 1ms`.
     pub(crate) fn latency(&self) -> String {
+        self.related("<=")
+    }
+
+    /// The opposite of [`latency`](Requirement::latency): `p99 was above 1ms`.
+    pub(crate) fn latency_above(&self) -> String {
+        self.related("was above")
+    }
+
+    fn related(&self, relation: &str) -> String {
         let (name, bound) = self.typed.split_once('<').unwrap_or((&self.typed, ""));
-        format!("{} <= {}", name.trim(), bound.trim())
+        format!("{} {relation} {}", name.trim(), bound.trim())
     }
 
     /// Whether a design with this value of the figure keeps the bound.

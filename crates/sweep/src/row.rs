@@ -311,7 +311,7 @@ pub struct Interaction {
 /// A sweep, as in `result.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SweepResult {
-    /// [`SWEEP_VERSION`] of the program that wrote it.
+    /// Version of this format ([`SWEEP_VERSION`]) in the program that wrote the result.
     pub sweep_version: u32,
     /// The plan.
     pub plan: SweepPlan,

@@ -196,7 +196,7 @@ fn shown(interval: &Interval, format: fn(f64) -> String) -> String {
         // A percentile of few requests has no upper bound, which would be shown as `- s`.
         None => format!("at least {}", format(interval.low)),
     };
-    format!("{}, {bounds} with 95 %", format(interval.estimate))
+    format!("{}, {bounds} with 95 % confidence", format(interval.estimate))
 }
 
 /// Judges by `comparison` whether the second run is slower than `limits` allow.
@@ -410,9 +410,9 @@ mod tests {
     fn an_interval_without_an_upper_bound_has_its_lower_one() {
         let format = ssdyno_report::figure_format("latency_ns.p99");
         let open = Interval { high: f64::INFINITY, ..interval(126.8e6, 150e6) };
-        assert_eq!(shown(&open, format), "138.4 ms, at least 126.8 ms with 95 %");
+        assert_eq!(shown(&open, format), "138.4 ms, at least 126.8 ms with 95 % confidence");
         let closed = shown(&interval(126.8e6, 150e6), format);
-        assert_eq!(closed, "138.4 ms, 126.8 ms to 150.0 ms with 95 %");
+        assert_eq!(closed, "138.4 ms, 126.8 ms to 150.0 ms with 95 % confidence");
     }
 
     /// One run alone has no interval here: what judges is the spread between the runs.

@@ -10,12 +10,12 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use include_dir::{Dir, include_dir};
-use schemars::schema_for;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use ssdyno_cluster::OPEN_METRICS_TYPE;
 use ssdyno_figures::{Comparison, FigureComparison, Verdict};
 use ssdyno_report::{compare, comparison_html, figure_text};
+use ssdyno_session::reference::schema_of;
 use ssdyno_session::{Failure, FailureKind, RunSpec};
 use ssdyno_task::Task;
 
@@ -58,8 +58,8 @@ pub(crate) fn router(page: Page) -> Router {
         .route("/api/stop", post(stop))
         .route("/api/compare", get(compared))
         .route("/api/presets", get(|| async { Json(presets()) }))
-        .route("/api/schema", get(|| async { Json(schema_for!(RunSpec).to_value()) }))
-        .route("/api/schema/task", get(|| async { Json(schema_for!(Task).to_value()) }))
+        .route("/api/schema", get(|| async { Json(schema_of::<RunSpec>()) }))
+        .route("/api/schema/task", get(|| async { Json(schema_of::<Task>()) }))
         .route(METRICS, get(metrics))
         .route("/compare.html", get(compared_page))
         .route("/runs/{folder}/{file}", get(result_file))

@@ -59,7 +59,7 @@ pub(crate) struct CompareArgs {
     pub(crate) why: bool,
     #[command(flatten)]
     pub(crate) common: SideArgs,
-    /// What to keep: all (result.json and report.html of the comparison) or none.
+    /// Data to keep: all (result.json and report.html of the comparison) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     pub(crate) keep: Keep,

@@ -9,7 +9,7 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// What to list [default: everything].
+    /// Kind of entries to list [default: everything].
     pub(crate) what: Option<ListWhat>,
     /// List only entries whose name or description contains all these words. Case is ignored.
     pub(crate) words: Vec<String>,

@@ -62,7 +62,7 @@ pub(crate) struct PapersArgs {
     /// that the same program stored earlier, in `papers-cache` below the directory of --results.
     #[arg(long, help_heading = HEADING)]
     pub(crate) fresh: bool,
-    /// What to keep: all (report.json, the figures, and runs for later reuse) or none.
+    /// Data to keep: all (report.json, the figures, and runs for later reuse) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     pub(crate) keep: Keep,
@@ -242,7 +242,7 @@ fn explain(error: &PaperError) -> Failure {
     match error {
         PaperError::UnknownSelector { selector, known } => {
             Failure::usage(format!("`{selector}` is not a figure, table or claim of a paper"))
-                .with_help(format!("there are: {known}"))
+                .with_help(format!("use one of: {known}"))
         }
         PaperError::UnknownTrace { given, known } => {
             Failure::usage(format!("`{given}` is not a trace of a paper"))

@@ -44,7 +44,7 @@ pub(crate) struct PlanArgs {
     /// Print plain progress lines instead of the live view.
     #[arg(long, help_heading = None::<&str>)]
     no_live: bool,
-    /// What to keep: summary (a directory for each step, and one table) or none (no files).
+    /// Data to keep: summary (a directory for each step, and one table) or none (no files).
     #[arg(long, value_name = "WHAT", default_value = "summary", help_heading = HEADING,
           value_parser = keep(["summary", "none"]))]
     keep: Keep,

@@ -110,7 +110,7 @@ pub(crate) struct ProfileArgs {
     host: HostArgs,
     #[command(flatten)]
     real: RealArgs,
-    /// What to keep: all (result.json and report.html) or none.
+    /// Data to keep: all (result.json and report.html) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     keep: Keep,

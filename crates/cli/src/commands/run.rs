@@ -63,7 +63,7 @@ pub(crate) struct RunArgs {
     /// print this method. The replay command contains it.
     #[arg(long, help_heading = "Real targets", conflicts_with_all = ["method", "batch", "submit", "wait"])]
     pub(crate) tune: bool,
-    /// What to keep: all (a row of 16 bytes for each request: in memory for a simulated run, otherwise on
+    /// Data to keep: all (a row of 16 bytes for each request: in memory for a simulated run, otherwise on
     /// disk), summary (no rows: constant memory use, percentiles within 0.4 %), or none (no files, and no
     /// rows on a real target) [default: all; summary with --hosts; with --spec the value in the file].
     #[arg(long, value_name = "WHAT", help_heading = HEADING,

@@ -1,9 +1,9 @@
 //! `ssdyno schema`.
 
 use clap::{Args, ValueEnum};
-use schemars::{JsonSchema, schema_for};
 use serde_json::{Value, json};
 use ssdyno_session::Failure;
+use ssdyno_session::reference::schema_of as of;
 
 use crate::commands::compare::CompareOutput;
 use crate::commands::explain::ExplainOutput;
@@ -68,9 +68,6 @@ pub(crate) fn run(args: &SchemaArgs, output: Output) -> Result<(), Failure> {
 }
 
 fn schema(name: SchemaName) -> Value {
-    fn of<T: JsonSchema>() -> Value {
-        schema_for!(T).to_value()
-    }
     match name {
         SchemaName::Run => of::<RunOutput<'_>>(),
         SchemaName::Device => of::<ssdyno_ssd::Config>(),
@@ -102,5 +99,32 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::Sweep => of::<ssdyno_sweep::SweepPlan>(),
         SchemaName::SweepResult => of::<SweepOutput<'_>>(),
         SchemaName::Failure => of::<Failure>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The descriptions in `node` that have a link of the documentation in them.
+    fn linked<'a>(node: &'a Value, found: &mut Vec<&'a str>) {
+        match node {
+            Value::Object(fields) => {
+                let text = fields.get("description").and_then(Value::as_str);
+                found.extend(text.filter(|text| text.contains("[`") || text.contains("](")));
+                fields.values().for_each(|value| linked(value, found));
+            }
+            Value::Array(values) => values.iter().for_each(|value| linked(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn descriptions_have_no_links() {
+        for &name in SchemaName::value_variants() {
+            let (schema, mut found) = (schema(name), Vec::new());
+            linked(&schema, &mut found);
+            assert!(found.is_empty(), "{name:?}: {found:?}");
+        }
     }
 }

@@ -89,7 +89,7 @@ pub(crate) struct SweepArgs {
     load: LoadArgs,
     #[command(flatten)]
     real: RealArgs,
-    /// What to keep: all (sweep.parquet, result.json, report.html) or none.
+    /// Data to keep: all (sweep.parquet, result.json, report.html) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     keep: Keep,

@@ -225,7 +225,7 @@ fn a_run_in_which_all_fails_shows_when() {
         assert!(result.invariants.iter().all(|i| i.holds), "{:?}", result.invariants);
         let sums = result.invariants.iter().find(|i| i.name == "series_sums").unwrap();
         assert!(sums.detail.contains("900 of 900 errors"), "{}", sums.detail);
-        let told = "900 requests ended in an error (from 1.000 µs to 18";
+        let told = "900 requests ended in an error between 1.000 µs and 18";
         let notes = result.notes.join("\n");
         assert!(notes.contains(told), "{notes}");
     }
@@ -245,6 +245,6 @@ fn errors_at_the_end_leave_the_spread_of_what_was_measured() {
         // Uniform from 1 to 400 us, 300 of them: 6.6 % were they drawn, less as they are spread evenly.
         assert!((0.005..0.2).contains(&half), "{half}");
         let notes = result.notes.join("\n");
-        assert!(notes.contains("600 requests ended in an error (from 6"), "{notes}");
+        assert!(notes.contains("600 requests ended in an error between 6"), "{notes}");
     }
 }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub(crate) struct PciArgs {
-    /// What to look at: sys (the machine this runs on), FILE (saved with lspci -xxxx), or sim:NAME
+    /// Source: sys (this machine), FILE (saved with lspci -xxxx), or sim:NAME
     /// and sim:FILE.toml (a simulated machine with that device).
     pub(crate) target: String,
     /// File with an MP table: the table itself, or a memory image with the floating pointer (the

@@ -142,7 +142,7 @@ fn notes(hosts: &HostsOptions, machine: &str, outcome: &Outcome) -> Vec<String> 
     let HostsOptions { seconds, repeats, .. } = hosts;
     let cores = match outcome.has_core {
         true => {
-            "The target has its own core, whose share includes the work of other processes there; clients share the other cores; the sender does the work for the network"
+            "The target has its own core, whose share includes the work of other processes there; clients share the other cores; the CPU time of the network counts for the sender"
         }
         false => "Target and clients share the one core, so no share of a core is known",
     };
@@ -159,8 +159,8 @@ fn notes(hosts: &HostsOptions, machine: &str, outcome: &Outcome) -> Vec<String> 
              export or a unit for each client; one target is loaded at a time.{}",
             if outcome.has_tgt { "" } else { " tgt is not measured: `tgtd` is not installed (package tgt)." }
         ),
-        "The storage of figure 7 serves one request at a time, as the simulated one, and any number may wait. A worker is a \
-         client with one request outstanding; its link is not limited."
+        "The storage of figure 7 serves one request at a time, like the simulated storage; the queue has no limit. A worker is \
+         a client with one request outstanding; its link is not limited."
             .to_owned(),
     ]
 }
