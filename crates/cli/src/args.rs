@@ -118,6 +118,15 @@ pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
     Ok(span)
 }
 
+/// Rows of a table.
+pub(crate) fn rows(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("use at least 1".to_owned()),
+        Ok(rows) => Ok(rows),
+        Err(_) => Err("use a whole number from 1".to_owned()),
+    }
+}
+
 /// What everything random is drawn from.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("it must be a whole number from 0 to {}", u64::MAX))

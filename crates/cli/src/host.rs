@@ -24,7 +24,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) cores: Option<u16>,
     /// Attach the device over a network: a preset (s4-iscsi, iscsi-25g) or FILE.toml. Each host core opens
-    /// one session.
+    /// one session [default with --driver network: s4-iscsi].
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<String>,
     /// How NVMe commands are spread over queues [default: per-core].

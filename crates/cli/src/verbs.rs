@@ -34,7 +34,8 @@ Exit codes:
        match as required
   2    wrong arguments, configuration or input; nothing was run
   3    results could not be written
-  4    a bound of --require or --fail-if-slower is undecided: it is within the interval
+  4    a bound of --require or --fail-if-slower is undecided: it is within the interval; or
+       `verify --resume` had nothing to check
   130  interrupted (Ctrl-C, SIGTERM, SIGHUP); the results so far are written and marked
        partial. A second interrupt ends the program at once";
 

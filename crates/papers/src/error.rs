@@ -45,6 +45,12 @@ pub enum PaperError {
         /// What happened.
         problem: String,
     },
+    /// The selector names nothing that is measured over a network.
+    #[error("`{selector}` is not measured over a network")]
+    NotOverNetwork {
+        /// What was written.
+        selector: String,
+    },
     /// Experiments over a network that cannot be carried out.
     #[error("{problem}{}{help}", if help.is_empty() { "" } else { "; " })]
     Hosts {

@@ -95,10 +95,7 @@ pub fn run(
     // Only S4 has experiments over a network. For another paper the option would be ignored, and
     // the user would take simulated figures for measured ones.
     if options.hosts.is_some() && paper.id != "S4" {
-        return Err(PaperError::Hosts {
-            problem: format!("`{selector}` is not measured over a network"),
-            help: "only S4 can be measured over a network: `ssdyno papers S4 --hosts`".to_owned(),
-        });
+        return Err(PaperError::NotOverNetwork { selector: selector.to_string() });
     }
     let cache = &options.cache;
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -93,6 +93,11 @@ fn specs(run: &RunResult) -> Vec<Option<&Value>> {
     }
 }
 
+/// The value of `key` in the spec of `run`, of the first host if there are hosts; `None` if the spec does not have the key.
+pub(crate) fn value_of(run: &RunResult, key: &str) -> Option<Value> {
+    keys_of(specs(run).first().copied().flatten()).remove(key)
+}
+
 /// The complete spec of the first host; `None` for a run without hosts, and by an older version.
 fn spec_of_first(run: &RunResult) -> Option<&Value> {
     run.hosts.iter().find_map(|host| host.spec.as_ref())

@@ -3,9 +3,11 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
+use serde_json::Value;
 use ssdyno_block::counted;
-use ssdyno_figures::{Comparison, Verdict, significant};
+use ssdyno_figures::{Comparison, RunResult, Verdict, significant};
 
+use crate::changes::value_of;
 use crate::headline::{HeadlineFigure, figure_text};
 use crate::lines::parts::compared_row;
 
@@ -208,9 +210,11 @@ pub struct SortBy<'a> {
 }
 
 /// Many runs as one table, a row a run, with the header first: name, the keys that differ from the first run, the figures
-/// of each run that `all` has, and what may be said against the first run. `sort` is by a figure; runs without the figure come last.
+/// of each run that `all` has, and what may be said against the first run. `runs` have the specs, in the order of `names`.
+/// `sort` is by a figure; runs without the figure come last.
 pub fn runs_table(
     names: &[String],
+    runs: &[RunResult],
     all: &[Vec<HeadlineFigure>],
     comparisons: &[Comparison],
     sort: Option<SortBy<'_>>,
@@ -231,7 +235,7 @@ pub fn runs_table(
     let found = |at: usize, name: &str| all[at].iter().find(|figure| figure.name == name);
     let row = |at: usize| {
         let mut row = vec![names[at].clone()];
-        row.extend(keys.iter().map(|key| key_of(comparisons, at, key)));
+        row.extend(keys.iter().map(|key| key_of(comparisons, runs, at, key)));
         row.extend(
             figures
                 .iter()
@@ -278,17 +282,17 @@ fn differing(comparisons: &[Comparison]) -> Vec<String> {
     keys.into_iter().take(KEYS_MOST).map(|(key, _)| key.to_owned()).collect()
 }
 
-/// The value of `key` in run `at`: in the first as the others tell it, in another the same where it did not change.
-fn key_of(comparisons: &[Comparison], at: usize, key: &str) -> String {
+/// The value of `key` in run `at`: as its comparison tells it, else by its spec. A key that is not among the changes need not be
+/// equal: between two drivers or devices the changes leave out what follows from the driver or the device.
+fn key_of(comparisons: &[Comparison], runs: &[RunResult], at: usize, key: &str) -> String {
     let of = |comparison: &Comparison| comparison.changed.iter().find(|c| c.key == key).cloned();
-    let own = at.checked_sub(1).and_then(|other| comparisons.get(other)).and_then(of);
-    let value = match own {
-        Some(change) => change.second,
-        None => comparisons.iter().find_map(of).and_then(|change| change.first),
+    let value = match at.checked_sub(1) {
+        None => comparisons.iter().find_map(of).map(|change| change.first),
+        Some(other) => comparisons.get(other).and_then(of).map(|change| change.second),
     };
-    match value {
+    match value.unwrap_or_else(|| runs.get(at).and_then(|run| value_of(run, key))) {
         None => "-".to_owned(),
-        Some(serde_json::Value::String(text)) => text,
+        Some(Value::String(text)) => text,
         Some(other) => other.to_string(),
     }
 }
@@ -332,7 +336,8 @@ pub fn aligned(
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::{Change, FigureComparison, RunResult};
+    use serde_json::json;
+    use ssdyno_figures::{Change, FigureComparison};
 
     use super::*;
     use crate::headline::headline_figures;
@@ -395,6 +400,30 @@ mod tests {
         assert_eq!(taken(2.0, 2.01, Verdict::CannotTell), "cannot tell which is faster");
     }
 
+    /// A run without a key has no value of the key, although the changes between two drivers leave the key out.
+    #[test]
+    fn a_run_shows_no_setting_that_its_spec_does_not_have() {
+        let with = |host: Value| RunResult {
+            target: "sim:a".into(),
+            spec: Some(json!({ "target": "sim:a", "host": host })),
+            ..run(1.0)
+        };
+        let runs = [
+            with(json!({ "driver": "nvme", "cores": 8 })),
+            with(json!({ "driver": "direct" })),
+            with(json!({ "driver": "nvme", "cores": 1 })),
+            with(json!({ "driver": "scsi", "cores": 8 })),
+        ];
+        let comparisons: Vec<_> =
+            runs.iter().skip(1).map(|other| crate::compare(&runs[0], other)).collect();
+        let names = ["nvme", "direct", "one", "scsi"].map(str::to_owned);
+        let figures = runs.each_ref().map(headline_figures);
+        let table = runs_table(&names, &runs, &figures, &comparisons, None);
+        let at = table[0].iter().position(|name| name == "host.cores").unwrap();
+        let cores: Vec<&str> = table[1..].iter().map(|row| row[at].as_str()).collect();
+        assert_eq!(cores, ["8", "-", "1", "8"]);
+    }
+
     #[test]
     fn many_runs_are_one_table() {
         let names = ["a", "b", "c"].map(str::to_owned);
@@ -412,7 +441,7 @@ mod tests {
         let comparisons = [against(1, 4), against(2, 2)];
         let figures = results.each_ref().map(headline_figures);
         let sort = SortBy { figure: "iops", greatest_first: true };
-        let table = runs_table(&names, &figures, &comparisons, Some(sort));
+        let table = runs_table(&names, &results, &figures, &comparisons, Some(sort));
         assert_eq!(table[0][..3], ["run", "flash.channels", "iops"]);
         let order: Vec<&str> = table[1..].iter().map(|row| row[0].as_str()).collect();
         assert_eq!(order, ["b", "c", "a"]);

@@ -27,7 +27,9 @@ pub fn summary_text(result: &RunResult) -> String {
     energy(&mut text, result);
     if let Some(host) = &result.host {
         let confidence = result.confidence.as_ref();
-        text += &lines::host::text(host, confidence.and_then(|all| all.host_cpu_ns_per_request));
+        let cpu = confidence.and_then(|all| all.host_cpu_ns_per_request);
+        let network = result.spec.as_ref().and_then(|spec| spec.pointer("/host/network")?.as_str());
+        text += &lines::host::text(host, cpu, network);
     }
     text.push_str(&result.faults.as_ref().map(lines::faults::text).unwrap_or_default());
     text.push_str(&result.machine.as_ref().map(lines::machine::text).unwrap_or_default());

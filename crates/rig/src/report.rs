@@ -330,13 +330,7 @@ impl Parts<'_> {
             ("Slowing the idle CPU", energy.slow_saved_joules),
             ("Low-power states", energy.low_power_saved_joules),
         ] {
-            if joules > 0.0 {
-                let share = joules / (energy.total_joules + joules) * 100.0;
-                let text = ssdyno_figures::joules(joules);
-                result.notes.push(format!(
-                    "{what} saved {text} ({share:.1} % of the energy that the run would have used without it)."
-                ));
-            }
+            result.notes.extend(saved(what, joules, energy.total_joules));
         }
         self.fill_power(result);
     }
@@ -461,5 +455,30 @@ impl Parts<'_> {
             let load = spread::Load::of(&self.run.source);
             spread::add(&mut result.invariants, &device.ftl, load, before, now);
         }
+    }
+}
+
+/// A smaller share of the energy decides nothing, and its note would stand in nearly every run.
+const SAVED_LEAST: f64 = 0.01;
+
+/// The note that `what` saved `joules` in a run that used `total`.
+fn saved(what: &str, joules: f64, total: f64) -> Option<String> {
+    let share = joules / (total + joules);
+    (share >= SAVED_LEAST).then(|| {
+        let text = ssdyno_figures::joules(joules);
+        let percent = 100.0 * share;
+        format!("{what} saved {text} ({percent:.1} % of the energy that the run would have used without it).")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn savings_below_one_percent_have_no_note() {
+        assert_eq!(saved("x", 5e-6, 0.1), None);
+        assert_eq!(saved("x", 0.0, 0.0), None);
+        assert!(saved("x", 0.1, 0.9).unwrap().contains("(10.0 % of the energy"));
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub enum FailureKind {
     /// A run failed or is partial.
     Failed,
-    /// A bound lies within the interval of its figure: it is unknown whether the run meets it.
+    /// A bound lies within the interval of its figure, or there was nothing to check: it is unknown whether the run meets it.
     Undecided,
     /// Arguments, configuration or input are wrong; nothing was run.
     Usage,
@@ -84,6 +84,9 @@ pub struct ErrorBody {
     pub key: Option<String>,
 }
 
+/// What the help of a run that ended early says about its figures.
+const UP_TO_THAT_POINT: &str = "the figures cover the requests up to that point";
+
 impl Failure {
     /// One with a message alone.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Failure {
@@ -99,6 +102,17 @@ impl Failure {
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Failure {
         self.help = Some(help.into());
+        self
+    }
+
+    /// The same where no figures are shown: without what the help says about them.
+    #[must_use]
+    pub fn without_figures(mut self) -> Failure {
+        let help = self.help.take().map(|help| {
+            let parts = help.split("; ").filter(|part| *part != UP_TO_THAT_POINT);
+            parts.collect::<Vec<_>>().join("; ")
+        });
+        self.help = help.filter(|help| !help.is_empty());
         self
     }
 
@@ -194,6 +208,19 @@ pub(crate) fn in_place_of(wanted: &str, known: &BTreeSet<String>) -> Option<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn help_speaks_of_no_figures_where_there_are_none() {
+        let help = |text: &str| Failure::usage("x").with_help(text).without_figures().help;
+        assert_eq!(help(UP_TO_THAT_POINT), None);
+        let look = "look at the log of the server";
+        assert_eq!(help(&format!("{look}; {UP_TO_THAT_POINT}")).as_deref(), Some(look));
+        #[cfg(target_os = "linux")]
+        {
+            let gone = ssdyno_bench::BenchError::Interrupted.help();
+            assert_eq!(help(&gone), None, "the two texts are one");
+        }
+    }
 
     #[test]
     fn suggestions_are_near() {

@@ -225,7 +225,8 @@ impl Sweep {
         let given_up = ruled_out + hopeless;
         // Designs that were given up are not a random sample: they are the slow or expensive ones. The
         // reader must know that the effects are without them.
-        if done > 0 && given_up > 0 && !self.is_search() {
+        let mut effects = effects(&self.rows, &self.plan.vary, &self.plan.objectives);
+        if !effects.is_empty() && given_up > 0 && !self.is_search() {
             notes.push(format!(
                 "the effects cover only the {} that ran to their end, so the means at two values can cover different designs; \
                  {} broke a bound. `run_hopeless` runs all designs",
@@ -243,7 +244,6 @@ impl Sweep {
         // success, because then the user may want to go on.
         let goes_on = partial || is_out_of_time;
         let journal = self.journal.take().filter(|_| !goes_on && failure.is_none());
-        let mut effects = effects(&self.rows, &self.plan.vary, &self.plan.objectives);
         if self.search.is_some() {
             // A search runs mostly good designs. Those with four channels then differ from those with eight in
             // other keys, too, and the mean at a value would say more about these.
@@ -411,7 +411,7 @@ pub(crate) fn run(
     if let Some(bound) = ruled_out(plan, &costs) {
         let (state, figures) = (DesignState::RuledOut, costs.iter().map(priced).collect());
         let (stopped, why) =
-            (Some(bound.to_string()), format!("not run: its cost breaks `{bound}`"));
+            (Some(bound.to_string()), format!("not run: the cost breaks `{bound}`"));
         return Some(SweepRow { state, stopped, why: Some(why), figures, ..row });
     }
     if plan.stops_hopeless() {
@@ -486,6 +486,7 @@ fn filled(
     row.overloaded = result.warns_of(WarningKind::Overloaded);
     row.outstanding_limit = row.outstanding_limit.filter(|_| row.overloaded);
     row.warnings = warned::kinds(plan, result);
+    row.flattered_by = warned::flattered_by(&result.warnings).cloned();
     row.notes.clone_from(&result.notes);
     let figures = headline_figures(result).into_iter().map(|figure| {
         let low = figure.interval.map(|interval| interval.low);

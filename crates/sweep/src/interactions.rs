@@ -3,6 +3,7 @@
 //! A linear model of the logarithm of the objective is fitted: main effects, which may have any shape, and a product for each
 //! pair of keys. Grids and drawn designs take the same way.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -63,18 +64,47 @@ pub(crate) fn interactions(
         // A figure of infinity has an infinite logarithm, and one such
         // value would make every coefficient NaN.
         let points: Vec<(&SweepRow, f64)> = logarithms.filter(|(_, y)| y.is_finite()).collect();
-        fits.extend(Fit::of(&points, axes).map(|fit| (*objective, fit)));
+        fits.extend(Fit::of(&points, axes).map(|fit| (*objective, fit, points)));
     }
     // The number of all products over all objectives enters the confidence level, so it
     // must be known before the first one is judged.
-    let examined: usize = fits.iter().map(|(_, fit)| fit.pairs.len()).sum();
+    let examined: usize = fits.iter().map(|(_, fit, _)| fit.pairs.len()).sum();
     let mut found = Vec::new();
-    for (objective, fit) in &fits {
-        found.extend(fit.found(*objective, axes, examined));
+    for (objective, fit, points) in &fits {
+        let is_grid = is_grid(points, axes.len());
+        found.extend(fit.found(*objective, axes, examined).into_iter().map(|one| {
+            let observed =
+                one.factors.filter(|_| is_grid).and_then(|_| observed(&one, points, axes));
+            Interaction { fitted: observed.is_none(), factors: observed.or(one.factors), ..one }
+        }));
     }
     let size = |one: &Interaction| one.ratio.map_or(-1.0, |ratio| ratio.ln().abs());
     found.sort_by(|a, b| size(b).total_cmp(&size(a)));
     Interactions { examined: examined as u64, found }
+}
+
+/// Whether `points` are all combinations of the values of their axes. Means over the other keys are then comparable.
+fn is_grid(points: &[(&SweepRow, f64)], axes: usize) -> bool {
+    let count = |at: usize| {
+        let values = points.iter().filter_map(|(row, _)| row.values.get(at));
+        values.map(ToString::to_string).collect::<BTreeSet<_>>().len()
+    };
+    (0..axes).map(count).product::<usize>() == points.len()
+}
+
+/// The factors of `one` that the designs of a grid show, from geometric means over the other keys. Those of the model follow its
+/// shape: a product moves both ends, also where only one of them changes.
+fn observed(one: &Interaction, points: &[(&SweepRow, f64)], axes: &[Axis]) -> Option<[f64; 2]> {
+    let place = |key: &str| axes.iter().position(|axis| axis.key() == key);
+    let (key, by) = (place(&one.key)?, place(&one.by)?);
+    let mean = |value: &Value, at: &Value| {
+        let is_one =
+            |row: &SweepRow| row.values.get(key) == Some(value) && row.values.get(by) == Some(at);
+        let all: Vec<f64> = points.iter().filter(|(row, _)| is_one(row)).map(|(_, y)| *y).collect();
+        (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    let factor = |at: &Value| Some((mean(&one.between[1], at)? - mean(&one.between[0], at)?).exp());
+    Some([factor(&one.at[0])?, factor(&one.at[1])?])
 }
 
 /// Two terms and the coefficient of their product with its standard error.
@@ -169,6 +199,7 @@ impl Fit {
                 by: axes[other.axis].key().to_owned(),
                 at: other.values.clone(),
                 factors: is_known.then(|| other.ends.map(factor)),
+                fitted: true,
                 ratio: is_known.then_some(middle.exp()),
                 low: bound(middle - half, middle > 0.0),
                 high: bound(middle + half, middle < 0.0),
@@ -308,6 +339,23 @@ mod tests {
         assert!(low < 1f64.exp() && 1f64.exp() < high && low > 2.0, "{one:?}");
         let factors = one.factors.unwrap();
         assert!((factors[0].ln() + 0.1).abs() < 0.1 && (factors[1].ln() - 0.9).abs() < 0.1);
+    }
+
+    /// The first key has no effect at the lower end of the second. The model has main effects and a product, so it shows one there.
+    #[test]
+    fn factors_of_a_grid_are_those_of_its_designs_and_others_are_fitted() {
+        let (rows, axes) = designs(1, &|a, b, _| if b > 0.0 { a } else { 0.0 });
+        let found = |rows: &[SweepRow]| {
+            let all = interactions(rows, &axes, &["iops".parse().unwrap()]);
+            all.found.into_iter().find(|one| (&*one.key, &*one.by) == ("a", "b")).unwrap()
+        };
+        let one = found(&rows);
+        // Means of three values with a noise of up to 0.05.
+        let factors = one.factors.unwrap().map(f64::ln);
+        assert!(factors[0].abs() < 0.1 && (factors[1] - 2.0).abs() < 0.1 && !one.fitted, "{one:?}");
+        let one = found(&rows[..35]);
+        assert!(one.fitted && one.factors.unwrap()[0].ln() < -0.2, "{one:?}");
+        assert!(crate::text::interaction_cells(&one).join(" ").contains("fitted x "));
     }
 
     #[test]

@@ -26,6 +26,11 @@ const SHORT: [(&str, &str); 10] = [
 /// Figures that a target of latency can be about.
 const LATENCIES: [&str; 5] = ["mean", "p50", "p95", "p99", "p99.9"];
 
+/// The names for typing of the figures that runs have.
+fn short_names() -> impl Iterator<Item = &'static str> {
+    ["iops"].into_iter().chain(SHORT.map(|(short, _)| short))
+}
+
 /// The whole name of a figure, and whether more of it is better.
 fn figure(text: &str) -> Result<(&'static str, bool), String> {
     if let Some(cost) = COSTS.into_iter().find(|cost| *cost == text) {
@@ -36,8 +41,7 @@ fn figure(text: &str) -> Result<(&'static str, bool), String> {
     let name = SHORT.iter().find(|(short, _)| *short == text).map_or(text, |(_, name)| *name);
     let found = HEADLINES.iter().find(|(known, _)| *known == name);
     let (name, kind): (_, FigureKind) = *found.ok_or_else(|| {
-        let short = SHORT.iter().map(|(short, _)| *short);
-        let names: Vec<&str> = ["iops"].into_iter().chain(short).chain(COSTS).collect();
+        let names: Vec<&str> = short_names().chain(COSTS).collect();
         format!("unknown figure `{text}`: use one of {}", names.join(", "))
     })?;
     Ok((name, kind.more_is_better()))
@@ -53,6 +57,18 @@ pub struct Objective {
 }
 
 impl Objective {
+    /// A figure that single runs have: any but those of a design.
+    ///
+    /// # Errors
+    /// It is none, or the cost of a design; the message has the figures.
+    pub fn of_run(text: &str) -> Result<Objective, String> {
+        let known = text.parse::<Objective>().ok().filter(|one| !one.is_of_design());
+        known.ok_or_else(|| {
+            let names: Vec<&str> = short_names().collect();
+            format!("no run has the figure `{text}`: use one of {}", names.join(", "))
+        })
+    }
+
     /// Whether it follows from the design alone, so that no run has it.
     pub fn is_of_design(&self) -> bool {
         COSTS.contains(&self.figure)
@@ -233,6 +249,15 @@ text_form!(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_has_no_cost() {
+        for text in ["cost", "cost_per_gib", "nothing"] {
+            let error = Objective::of_run(text).unwrap_err();
+            assert!(error.contains("use one of iops,") && !error.contains(", cost"), "{error}");
+        }
+        assert_eq!(Objective::of_run("p99").unwrap().figure, "latency_ns.p99");
+    }
 
     #[test]
     fn objectives_have_a_direction() {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use ssdyno_block::counted;
-use ssdyno_figures::WarningKind;
+use ssdyno_figures::{Warning, WarningKind};
 use ssdyno_session::{Failure, FailureKind};
 
 use crate::ceiling::{Ceiling, FailedRequests};
@@ -121,6 +121,10 @@ pub struct SweepRow {
     /// Kinds of the warnings of the run, each once. `ssdyno run` of the design shows their texts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<WarningKind>,
+    /// The warning because of which the figures can look better than they are, with its remedy; of several, the one that requires
+    /// the most writes. Left out without such a warning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flattered_by: Option<Warning>,
     /// Notes of the run. The notes of the sweep contain those that all designs with figures have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -154,6 +158,7 @@ impl SweepRow {
             overloaded: false,
             outstanding_limit: None,
             warnings: Vec::new(),
+            flattered_by: None,
             notes: Vec::new(),
             figures: BTreeMap::new(),
             standing: None,
@@ -291,11 +296,14 @@ pub struct Interaction {
     pub by: String,
     /// Two values of that key, selected in the same way.
     pub at: [Value; 2],
-    /// Factor on the objective from the first to the second value of `key`, at each of the values of `by`; other
-    /// ordered keys are at their middle. Left out if the ratio is left out.
+    /// Factor on the objective from the first to the second value of `key`, at each of the values of `by`. In a complete grid:
+    /// of the geometric means over the other keys. Otherwise `fitted`. Left out if the ratio is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factors: Option<[f64; 2]>,
-    /// The second factor divided by the first; 1: the keys do not interact. Left out if the upper
+    /// Whether `factors` are those of the fitted model, with other ordered keys at their middle.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fitted: bool,
+    /// The second factor divided by the first, in the fitted model; 1: the keys do not interact. Left out if the upper
     /// bound of its interval is more than 100 times the lower bound: the designs then do not
     /// determine the ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]

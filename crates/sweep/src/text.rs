@@ -345,9 +345,11 @@ pub(crate) fn interactions_line(all: &Interactions) -> String {
              exists only at one end of the other key)"
         ),
         found => {
-            format!(
-                "Interactions: {found} of {examined} examined; the intervals of the others contain 1"
-            )
+            let others = match all.examined > found as u64 {
+                true => "; the intervals of the others contain 1",
+                false => "",
+            };
+            format!("Interactions: {found} of {examined} examined{others}")
         }
     }
 }
@@ -355,14 +357,17 @@ pub(crate) fn interactions_line(all: &Interactions) -> String {
 /// The effect of a key at two values of another, and how much they differ.
 pub(crate) fn interaction_cells(one: &Interaction) -> Vec<String> {
     let at = |at: usize| value(&one.at[at]);
+    let how = if one.fitted { "fitted " } else { "" };
     let [first, second] = match one.factors {
         Some(factors) => {
-            [0, 1].map(|end| format!("x {:.3} at {} = {}", factors[end], one.by, at(end)))
+            [0, 1].map(|end| format!("{how}x {:.3} at {} = {}", factors[end], one.by, at(end)))
         }
         None => [format!("at {} = {} and {}", one.by, at(0), at(1)), String::new()],
     };
     let ratio = match (one.ratio, one.low, one.high) {
-        (Some(ratio), Some(low), Some(high)) => format!("ratio {ratio:.3} ({low:.3} to {high:.3})"),
+        (Some(ratio), Some(low), Some(high)) => {
+            format!("fitted ratio {ratio:.3} ({low:.3} to {high:.3})")
+        }
         (_, Some(low), _) => format!("ratio at least {low:.3}; too few designs to say more"),
         (_, _, Some(high)) => format!("ratio at most {high:.3}; too few designs to say more"),
         _ => "ratio not known".to_owned(),
@@ -405,6 +410,26 @@ mod tests {
         assert_eq!(told(98_000.0, 102_000.0), "100.0 µs ± 2.0 %");
         assert_eq!(told(90_000.0, 350_000.0), "100.0 µs (interval wider than ± 100 %)");
         assert_eq!(told(90_000.0, 250_000.0), "100.0 µs -10 +∞ %");
+    }
+
+    #[test]
+    fn the_others_are_told_of_only_if_there_are_others() {
+        let one = Interaction {
+            figure: String::new(),
+            key: String::new(),
+            between: [1.into(), 2.into()],
+            by: String::new(),
+            at: [1.into(), 2.into()],
+            factors: None,
+            fitted: true,
+            ratio: None,
+            low: None,
+            high: None,
+        };
+        let line =
+            |examined| interactions_line(&Interactions { examined, found: vec![one.clone()] });
+        assert_eq!(line(1), "Interactions: 1 of 1 pair examined");
+        assert!(line(2).contains("1 of 2 pairs examined; the intervals of the others"));
     }
 
     #[test]

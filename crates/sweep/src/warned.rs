@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ssdyno_block::counted;
-use ssdyno_figures::{RunResult, WarningKind, common_notes, requests_needed};
+use ssdyno_figures::{RunResult, Warning, WarningKind, common_notes, requests_needed};
 
 use crate::designs::Sampling;
 use crate::latencies::needs_run;
@@ -31,6 +31,19 @@ pub(crate) fn kinds(plan: &SweepPlan, result: &RunResult) -> Vec<WarningKind> {
         }
     }
     kinds
+}
+
+/// The warning because of which figures can look better than they are: of several, the one that requires the most writes.
+pub(crate) fn flattered_by<'a>(
+    warnings: impl IntoIterator<Item = &'a Warning>,
+) -> Option<&'a Warning> {
+    let with_help = warnings.into_iter().filter(|one| favours(one.kind) && one.help.is_some());
+    // Of equals, the first.
+    with_help.reduce(
+        |most, one| {
+            if one.writes_least_bytes > most.writes_least_bytes { one } else { most }
+        },
+    )
 }
 
 /// The share of the requests that a percentile covers; `None` of other figures.
@@ -89,16 +102,14 @@ pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
         "All objectives are costs, so these designs are ranked like the others"
     };
     let flattered: Vec<&SweepRow> = flattered.collect();
-    // A volume has no state that writes could reach: its credits are a key of the device.
-    let mut found = flattered.iter().flat_map(|row| &row.warnings).filter(|one| favours(**one));
-    let remedy = match found.all(|one| *one == WarningKind::BurstCredits) {
-        true => "or start without credits (`ssdyno explain volume.initial`)",
-        false => "or fill the drive first (`ssdyno explain precondition`)",
-    };
+    // The runs know what would help: a buffer that fills needs other writes than an empty drive, and a volume with credits none.
+    let remedy = flattered_by(flattered.iter().filter_map(|row| row.flattered_by.as_ref()));
+    let remedy = remedy.and_then(|warning| warning.help.as_deref()).unwrap_or("run longer");
+    let remedy = remedy.to_owned();
     let first = listed(flattered.into_iter(), favours).map(|(count, list)| {
         let have = if count == 1 { "design looks" } else { "designs look" };
         format!(
-            "{count} {have} better than a longer run would show: {list}. {what}. Run longer, {remedy}"
+            "{count} {have} better than a longer run would show: {list}. {what}. The remedy for the runs: {remedy}"
         )
     });
     let is_other = |kind: WarningKind| {
@@ -305,11 +316,29 @@ mod tests {
         for told in [text(&result, 5), html(&result, &|_| None)] {
             assert!(told.contains("1 design looks better than a longer run would show"), "{told}");
             assert!(told.contains("not_exhausted (1: 1"), "{told}");
+            // By hand: the buffer of 512 MiB holds 5 % of 10 GiB.
+            assert!(told.contains("The remedy for the runs: write at least 10GiB"), "{told}");
+            assert!(!told.contains("precondition"), "{told}");
         }
         let table = SweepTable::of(&result);
         let (_, cells) = table.columns.iter().find(|(name, _)| name == "warnings").unwrap();
         let Cells::Texts(cells) = cells else { panic!("{cells:?}") };
         assert!(cells[1].as_ref().is_some_and(|text| text.contains("not_exhausted")));
+    }
+
+    #[test]
+    fn the_remedy_is_that_of_the_design_that_needs_the_most_writes() {
+        let row = |design, least: Option<u64>| SweepRow {
+            state: DesignState::Done,
+            warnings: vec![WarningKind::NotExhausted],
+            flattered_by: Some(Warning {
+                writes_least_bytes: least,
+                ..Warning::new(WarningKind::NotExhausted, "").with_help(format!("help {design}"))
+            }),
+            ..SweepRow::new(design, Vec::new(), 1)
+        };
+        let told = notes(&SweepPlan::default(), &[row(0, Some(1)), row(1, Some(7)), row(2, None)]);
+        assert!(told[0].ends_with("The remedy for the runs: help 1"), "{told:?}");
     }
 
     #[test]

@@ -103,6 +103,7 @@ impl Rounds {
         let missing =
             (whole.len() < asked as usize).then(|| cut_short(whole.len(), asked, failure.as_ref()));
         if whole.is_empty() {
+            let failure = failure.map(Failure::without_figures);
             return Err(failure.unwrap_or_else(|| cut_short(0, asked, None)));
         }
         let side = |at: usize| {
@@ -131,7 +132,10 @@ fn cut_short(whole: usize, asked: u32, why: Option<&Failure>) -> Failure {
     // An interrupt is the user's own wish and needs no reason. Any other
     // failure is the reason why rounds are missing.
     match why.filter(|why| why.kind != FailureKind::Interrupted) {
-        Some(why) => Failure { message: format!("{message}: {}", why.message), ..why.clone() },
+        Some(why) => Failure {
+            message: format!("{message}: {}", why.message),
+            ..why.clone().without_figures()
+        },
         None => Failure::new(FailureKind::Interrupted, format!("interrupted: {message}"))
             .with_help("the figures cover the rounds that ran to the end"),
     }

@@ -12,7 +12,7 @@ use ssdyno_block::units::{Bytes, Span};
 use ssdyno_block::{Time, counted};
 use ssdyno_figures::KeepGoing;
 use ssdyno_safety::{self as safety, Access};
-use ssdyno_session::{Failure, FailureKind, Prompt, WriteSpec, access};
+use ssdyno_session::{Failure, FailureKind, Prompt, WriteSpec, access, look_at_the_log};
 use ssdyno_verify::{
     self as verify, Crashed, Medium, VerifyError, VerifyPlan, VerifyProgress, VerifyReport,
 };
@@ -100,7 +100,8 @@ impl VerifyTask {
         // A journal on the tested device would be lost with it, or would survive only if the device
         // works. This is checked before anything is written.
         if let Some(journal) = &self.journal {
-            verify::check_journal_place(&self.target, journal).map_err(|error| explain(&error))?;
+            verify::check_journal_place(&self.target, journal)
+                .map_err(|error| explain(&self.target, &error))?;
         }
         let writes_to = vec![self.target.clone()];
         let carry_out = move |control: &TaskControl| task.write(&access, control);
@@ -125,7 +126,7 @@ impl VerifyTask {
         // A scratch file that was verified is known as one of ours from now on. The next
         // run may overwrite it without a new question.
         target.target.remember_scratch();
-        outcome(report, control)
+        outcome(&self.target, report, control)
     }
 
     /// Reads what a journal says should be there.
@@ -141,7 +142,7 @@ impl VerifyTask {
         let mut watch = Watch::new(self, control);
         let report =
             verify::resume(&crashed, &*target.medium, &mut |progress| watch.look(progress));
-        outcome(report, control)
+        outcome(&self.target, report, control)
     }
 
     fn plan(&self, target: &Opened, run: u64) -> Result<VerifyPlan, Failure> {
@@ -154,6 +155,9 @@ impl VerifyTask {
             None => usual,
         };
         let range_bytes = self.range.map_or(target.size_bytes, |range| range.0);
+        if range_bytes > target.size_bytes {
+            return Err(too_long(Bytes(range_bytes), Bytes(target.size_bytes)));
+        }
         let blocks = range_bytes / u64::from(block_bytes.max(1));
         Ok(VerifyPlan {
             seed: self.seed,
@@ -177,6 +181,12 @@ fn too_large(size: Bytes) -> Failure {
     Failure::usage(format!("blocks of {size} are too large"))
         .with_help("give a `block_size` below 4GiB")
         .with_key("block_size")
+}
+
+fn too_long(range: Bytes, size: Bytes) -> Failure {
+    Failure::usage(format!("the target has {size}, which is less than the range of {range}"))
+        .with_help(format!("give a `range` of {size} or less"))
+        .with_key("range")
 }
 
 /// Tells how far a verification is, and notices a target that never answers.
@@ -220,9 +230,11 @@ impl<'a> Watch<'a> {
 fn hung(target: &str, patience: Duration, kind: FailureKind) -> Failure {
     let seconds = patience.as_secs_f64();
     let message = format!("{target} hangs: no request completed for {seconds} s");
-    Failure::new(kind, message).with_help(
-        "look at the kernel's log (`dmesg`); the journal, if you set one, records what was written: `resume` checks it",
-    )
+    Failure::new(kind, message).with_help(format!(
+        "{}; {}",
+        look_at_the_log(target),
+        verify::JOURNAL_TELLS
+    ))
 }
 
 struct Opened {
@@ -286,39 +298,107 @@ impl Medium for Remote {
 }
 
 fn outcome(
+    target: &str,
     report: Result<VerifyReport, VerifyError>,
     control: &TaskControl,
 ) -> Result<TaskOutcome, Failure> {
-    let report = report.map_err(|error| explain(&error))?;
-    let failure = judge(&report, control.is_stopped());
+    let (report, early) = match report {
+        Ok(report) => (report, None),
+        Err(error) => {
+            let failure = explain(target, &error);
+            match error {
+                VerifyError::EndedEarly { report, .. } => (*report, Some(failure)),
+                _ => return Err(failure),
+            }
+        }
+    };
+    let failure = judge(&report, early, control.is_stopped());
     Ok(TaskOutcome { result: TaskResult::Verify(Box::new(report)), failure })
 }
 
-fn judge(report: &VerifyReport, stopped: bool) -> Option<Failure> {
+/// What is wrong with the verification; `early` is why it ended before its end.
+fn judge(report: &VerifyReport, early: Option<Failure>, stopped: bool) -> Option<Failure> {
     // Faults come before an interrupt: a user who stops a verification must still
     // learn that the device returned wrong data.
     if report.faults > 0 {
         let who = counted(report.faults, "block is", "blocks are");
-        let message = format!("{who} different from the data that was written");
+        let early = early.map_or(String::new(), |early| format!("; {early}"));
+        let message = format!("{who} different from the data that was written{early}");
         return Some(Failure::new(FailureKind::Failed, message).with_help(
             "do not trust this target with data; the findings list the offsets and \
                             kinds of the errors",
         ));
     }
-    // A partial report without a stop has its own error. Only an
-    // interrupt by the user is reported here.
-    (report.partial && stopped).then(|| {
-        Failure::new(FailureKind::Interrupted, "interrupted")
-            .with_help("the journal, if you set one, records what was written: `resume` checks it")
+    if early.is_some() {
+        return early;
+    }
+    if report.partial && stopped {
+        let interrupted = Failure::new(FailureKind::Interrupted, "interrupted");
+        return Some(interrupted.with_help(verify::JOURNAL_TELLS));
+    }
+    // A script would take success for a target that was checked.
+    let nothing = report.journal.is_some_and(|journal| journal.promised_blocks == 0);
+    nothing.then(|| {
+        let why = "nothing could be checked: no flush completed before the journal ends";
+        Failure::new(FailureKind::Undecided, why)
+            .with_help("set `flush_every` to a lower value in the next run")
     })
 }
 
-fn explain(error: &VerifyError) -> Failure {
+fn explain(target: &str, error: &VerifyError) -> Failure {
     let kind = match error {
-        // These errors come from the device or its content. All others are mistakes in the request,
+        // These errors come from the device, its content, or the journal of a run under way. All others are mistakes in the request,
         // and the exit code tells scripts which is which.
-        VerifyError::Target { .. } | VerifyError::NothingOfRun { .. } => FailureKind::Failed,
+        VerifyError::EndedEarly { .. } | VerifyError::NothingOfRun { .. } => FailureKind::Failed,
         _ => FailureKind::Usage,
     };
-    Failure::new(kind, error.to_string()).with_help(error.help())
+    Failure::new(kind, error.to_string()).with_help(error.help(look_at_the_log(target)))
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_verify::JournalUse;
+
+    use super::*;
+
+    fn early(target: &str) -> Failure {
+        let source = io::Error::from(io::ErrorKind::BrokenPipe);
+        let cause = VerifyError::Target { what: "write", offset_bytes: 0, source };
+        let report = Box::new(VerifyReport { partial: true, ..VerifyReport::default() });
+        explain(target, &VerifyError::EndedEarly { report, cause: Box::new(cause) })
+    }
+
+    /// The kernel of this machine has not seen the requests of a network target.
+    #[test]
+    fn a_failed_target_names_the_log_of_the_one_who_failed() {
+        let help = |target: &str| early(target).help.unwrap();
+        assert!(help("iscsi://10.0.0.1/iqn.x/0").contains("log of the server"));
+        assert!(help("/dev/sdx").contains("dmesg"));
+        let hung = |target: &str| hung(target, DRAIN, FailureKind::Failed).help.unwrap();
+        assert!(hung("nbd://10.0.0.1/x").contains("log of the server"));
+    }
+
+    #[test]
+    fn what_was_not_checked_is_no_success() {
+        let after = |promised_blocks, faults| VerifyReport {
+            faults,
+            journal: Some(JournalUse { promised_blocks, ..JournalUse::default() }),
+            ..VerifyReport::default()
+        };
+        let kind = |report: &VerifyReport, early: Option<Failure>| {
+            judge(report, early, false).map(|failure| failure.kind)
+        };
+        assert_eq!(kind(&after(0, 0), None), Some(FailureKind::Undecided));
+        assert_eq!(kind(&after(1, 0), None), None);
+        assert_eq!(kind(&after(0, 1), None), Some(FailureKind::Failed));
+        let partial = VerifyReport { partial: true, ..VerifyReport::default() };
+        assert_eq!(kind(&partial, Some(early("/dev/sdx"))), Some(FailureKind::Failed));
+    }
+
+    #[test]
+    fn a_range_beyond_the_target_names_both_sizes() {
+        let failure = too_long(Bytes(1 << 40), Bytes(8 << 20));
+        assert_eq!(failure.message, "the target has 8MiB, which is less than the range of 1TiB");
+        assert_eq!(failure.help.unwrap(), "give a `range` of 8MiB or less");
+    }
 }

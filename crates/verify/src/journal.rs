@@ -7,7 +7,7 @@
 //! further up is refused, because what it promised would not be checked.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// First bytes: format and version.
@@ -118,9 +118,25 @@ pub(crate) struct Journal {
 /// A journal that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The file cannot be read or written.
-    #[error("journal {}: {source}", .path.display())]
-    File {
+    /// A new journal cannot be made; nothing was written to the target.
+    #[error("cannot make the journal {}: {source}", .path.display())]
+    Create {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The journal of a run under way cannot be written.
+    #[error("cannot write the journal {}: {source}", .path.display())]
+    Write {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The journal of an earlier run cannot be read.
+    #[error("cannot read the journal {}: {source}", .path.display())]
+    Read {
         /// Where.
         path: PathBuf,
         /// What the system said.
@@ -144,15 +160,62 @@ pub enum JournalError {
     },
 }
 
+impl JournalError {
+    /// What to do about the error: one sentence without a full stop.
+    pub fn help(&self) -> &'static str {
+        match self {
+            JournalError::Create { source, .. } | JournalError::Write { source, .. }
+                if is_full(source) =>
+            {
+                "free some space on the file system of the journal"
+            }
+            JournalError::Create { source, .. } => match source.kind() {
+                ErrorKind::AlreadyExists => {
+                    "name a new file: an existing journal is not overwritten"
+                }
+                ErrorKind::NotFound => "make the directory of the journal first",
+                _ => "name a new file in a directory that you may write to",
+            },
+            JournalError::Write { .. } => {
+                "look at the kernel's log (`dmesg`), or name a journal on another device"
+            }
+            JournalError::Read { .. } | JournalError::Format { .. } => {
+                "name the journal that the run wrote"
+            }
+            JournalError::Damaged { .. } => {
+                "use a complete copy of the journal; without one the expected contents are not known"
+            }
+        }
+    }
+}
+
+/// Whether a write failed because no more bytes fit.
+fn is_full(source: &io::Error) -> bool {
+    matches!(
+        source.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+    )
+}
+
 impl Journal {
     /// Begins a new journal; an existing file is not touched.
     pub(crate) fn create(path: &Path, header: &Header) -> Result<Journal, JournalError> {
-        let failed = |source| JournalError::File { path: path.to_owned(), source };
+        let failed = |source| JournalError::Create { path: path.to_owned(), source };
         let file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
         let mut journal = Journal { out: BufWriter::new(file), path: path.to_owned() };
-        journal.out.write_all(&header.bytes()).map_err(failed)?;
-        journal.sync()?;
+        let begun = journal.out.write_all(&header.bytes()).and_then(|()| journal.save());
+        begun.map_err(|source| {
+            // A file that is not a journal would be in the way of the next attempt.
+            let _ = std::fs::remove_file(path);
+            failed(source)
+        })?;
         Ok(journal)
+    }
+
+    /// A journal without a header.
+    #[cfg(test)]
+    pub(crate) fn on(file: File) -> Journal {
+        Journal { out: BufWriter::new(file), path: PathBuf::from("journal") }
     }
 
     /// `block` is about to be written with `generation`.
@@ -177,18 +240,21 @@ impl Journal {
     }
 
     fn sync(&mut self) -> Result<(), JournalError> {
-        let done = self.out.flush().and_then(|()| self.out.get_ref().sync_data());
-        done.map_err(|source| self.failed(source))
+        self.save().map_err(|source| self.failed(source))
+    }
+
+    fn save(&mut self) -> io::Result<()> {
+        self.out.flush().and_then(|()| self.out.get_ref().sync_data())
     }
 
     fn failed(&self, source: io::Error) -> JournalError {
-        JournalError::File { path: self.path.clone(), source }
+        JournalError::Write { path: self.path.clone(), source }
     }
 }
 
 /// Reads the journal at `path`; a torn tail is left out.
 pub(crate) fn read(path: &Path) -> Result<Contents, JournalError> {
-    let failed = |source| JournalError::File { path: path.to_owned(), source };
+    let failed = |source| JournalError::Read { path: path.to_owned(), source };
     let wrong = |problem| JournalError::Format { path: path.to_owned(), problem };
     let mut input = BufReader::new(File::open(path).map_err(failed)?);
     let mut bytes = [0; HEADER_BYTES];

@@ -183,6 +183,14 @@ pub enum VerifyError {
         /// The problem.
         problem: String,
     },
+    /// The run ended early. Everything before is in the report.
+    #[error("{cause}")]
+    EndedEarly {
+        /// The report until then; it is partial.
+        report: Box<VerifyReport>,
+        /// Why the run ended.
+        cause: Box<VerifyError>,
+    },
     /// The target failed a request: no data is wrong, but none came either.
     #[error("the target failed to {what} at byte {offset_bytes}: {source}")]
     Target {
@@ -231,29 +239,29 @@ pub enum VerifyError {
 }
 
 impl VerifyError {
-    /// What to do about it: one sentence without a full stop.
-    pub fn help(&self) -> &'static str {
-        match self {
+    /// What to do about it: one sentence without a full stop. `look` says where to look for why the target failed a
+    /// request, in a part of a sentence.
+    pub fn help(&self, look: &str) -> String {
+        let text = match self {
+            VerifyError::EndedEarly { cause, .. } => return cause.help(look),
+            VerifyError::Target { .. } => return format!("{look}; {JOURNAL_TELLS}"),
             VerifyError::Plan { .. } => "correct the option",
             VerifyError::SameFileSystem { .. } => {
                 "a crash that loses the data may lose the journal, too: name a new file on another \
                  device"
             }
-            VerifyError::Target { .. } => {
-                "look at the kernel's log (`dmesg`); the journal is kept: check the target against it with `resume`"
-            }
-            VerifyError::Journal(JournalError::Damaged { .. }) => {
-                "use a complete copy of the journal; without one the expected contents are not known"
-            }
-            VerifyError::Journal(_) => {
-                "name a new file on another device than the target, or the journal of the run"
-            }
+            VerifyError::Journal(error) => error.help(),
             VerifyError::OtherTarget { .. } | VerifyError::OtherSerial { .. } => {
                 "name the target that the journal was written for"
             }
             VerifyError::NothingOfRun { .. } => {
                 "name the target that the journal was written for; if this is that target, do not trust it with data"
             }
-        }
+        };
+        text.to_owned()
     }
 }
+
+/// What remains of a run that ended early.
+pub const JOURNAL_TELLS: &str =
+    "the journal, if you set one, records what was written: `resume` checks it";

@@ -53,7 +53,7 @@ mod tests {
         for beside in [dir.path().join("journal"), below.join("journal")] {
             let refused = check_journal_place(&target, &beside).unwrap_err();
             assert!(refused.to_string().contains("file system that contains"), "{refused}");
-            assert!(refused.help().contains("another device"));
+            assert!(refused.help("").contains("another device"));
         }
         assert!(check_journal_place(&target, &dir.path().join("none/journal")).is_ok());
         // /proc is a file system of its own wherever there is one.

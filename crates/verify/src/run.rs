@@ -21,8 +21,8 @@ use crate::{
 /// Writes and reads `medium` as `plan` says; all that was written is read in the end.
 ///
 /// # Errors
-/// A plan that cannot be, a journal that cannot be written, a target that fails requests. Faults of
-/// the data are not errors: they are in the report.
+/// A plan that cannot be, a journal that cannot be made. [`VerifyError::EndedEarly`]: a journal that cannot be written any
+/// longer, a target that fails requests. Faults of the data are not errors: they are in the report.
 pub fn verify(
     plan: &VerifyPlan,
     medium: &dyn Medium,
@@ -37,6 +37,17 @@ pub fn verify(
         serial: plan.serial.clone().unwrap_or_default(),
     };
     let journal = plan.journal.as_deref().map(|path| Journal::create(path, &header)).transpose()?;
+    carry_out(plan, blocks, medium, journal, progress)
+}
+
+/// [`verify`], with a journal that has begun; `blocks` is the size of the range.
+pub(crate) fn carry_out(
+    plan: &VerifyPlan,
+    blocks: u64,
+    medium: &dyn Medium,
+    journal: Option<Journal>,
+    progress: &mut dyn FnMut(&VerifyProgress) -> KeepGoing,
+) -> Result<VerifyReport, VerifyError> {
     let threads = u64::from(plan.threads).min(blocks);
     let run = Run {
         plan,
@@ -223,12 +234,10 @@ impl Shared {
     }
 
     fn report(self, started: Instant) -> Result<VerifyReport, VerifyError> {
-        if let Some(error) = locked(&self.error).take() {
-            return Err(error);
-        }
+        let cause = locked(&self.error).take();
         let mut findings = locked(&self.findings).clone();
         findings.sort_by_key(|finding| (finding.offset_bytes, finding.fault));
-        Ok(VerifyReport {
+        let report = VerifyReport {
             writes: self.writes.into_inner(),
             reads: self.reads.into_inner(),
             flushes: self.flushes.into_inner(),
@@ -239,7 +248,14 @@ impl Shared {
             partial: self.stop.into_inner(),
             wall_seconds: started.elapsed().as_secs_f64(),
             journal: None,
-        })
+        };
+        match cause {
+            None => Ok(report),
+            Some(cause) => {
+                let (report, cause) = (Box::new(report), Box::new(cause));
+                Err(VerifyError::EndedEarly { report, cause })
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use ssdyno_figures::KeepGoing;
 
 use super::*;
+use crate::journal::Journal;
 
 /// What goes wrong with the n-th write.
 #[derive(Clone, Copy)]
@@ -143,7 +144,40 @@ fn each_trouble_is_called_by_its_name() {
 fn a_target_that_fails_ends_the_run_with_its_place() {
     for threads in [1, 7] {
         let error = outcome(&plan(threads), Trouble::Fail(500)).unwrap_err();
-        assert!(matches!(error, VerifyError::Target { what: "write", .. }), "{error}");
+        let VerifyError::EndedEarly { report, cause } = error else { panic!("{error}") };
+        assert!(matches!(*cause, VerifyError::Target { what: "write", .. }), "{cause}");
+        assert!(report.partial && report.writes >= 499 && report.faults == 0, "{report:?}");
+    }
+}
+
+/// By hand: the records of the first 50 writes are in memory until the first flush, which writes them.
+#[test]
+fn a_journal_that_is_full_ends_the_run_with_its_counts() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let memory = Memory::new(64 * 4096, Trouble::None);
+    let go_on = &mut |_: &VerifyProgress| KeepGoing::Continue;
+    let error = run::carry_out(&plan(1), 64, &memory, Some(Journal::on(full)), go_on).unwrap_err();
+    let VerifyError::EndedEarly { report, cause } = error else { panic!("{error}") };
+    assert_eq!((report.writes, report.flushes, report.partial), (50, 1, true));
+    assert!(cause.help("").starts_with("free some space"), "{}", cause.help(""));
+}
+
+#[test]
+fn each_trouble_with_a_journal_has_a_help_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let there = dir.path().join("there");
+    std::fs::write(&there, "x").unwrap();
+    let help = |journal: std::path::PathBuf| {
+        let plan = VerifyPlan { journal: Some(journal), ..plan(1) };
+        outcome(&plan, Trouble::None).unwrap_err().help("")
+    };
+    assert!(help(there.clone()).contains("not overwritten"));
+    assert!(help(dir.path().join("none/journal")).contains("make the directory"));
+    let memory = Memory::new(64 * 4096, Trouble::None);
+    for journal in [there, dir.path().join("none")] {
+        let crashed = crashed(&journal, &plan(1));
+        let error = resume(&crashed, &memory, &mut |_| KeepGoing::Continue).unwrap_err();
+        assert!(error.help("").contains("name the journal"), "{error}");
     }
 }
 

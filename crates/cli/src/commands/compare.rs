@@ -33,10 +33,10 @@ pub(crate) struct CompareArgs {
     pub(crate) sides: Vec<String>,
     /// Print one table with a row for each run, sorted by this figure, the best run first: iops,
     /// throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa, host_cpu.
-    #[arg(long, value_name = "FIGURE", help_heading = None::<&str>)]
+    #[arg(long, value_name = "FIGURE", value_parser = Objective::of_run, help_heading = None::<&str>)]
     pub(crate) sort: Option<Objective>,
     /// Number of rows of the table to print [default: all].
-    #[arg(long, value_name = "N", help_heading = None::<&str>)]
+    #[arg(long, value_name = "N", value_parser = crate::args::rows, help_heading = None::<&str>)]
     pub(crate) top: Option<usize>,
     /// Run each side N times (at least 2) in turn (A B A B), and judge by the spread between the runs. For
     /// targets only.
@@ -159,7 +159,8 @@ fn sides_text(args: &CompareArgs, result: &CompareResult) -> String {
         return comparison_text(comparison);
     }
     let sort = args.sort.map(|by| SortBy { figure: by.figure, greatest_first: by.more_is_better });
-    let table = runs_table(&result.names, &result.figures(), &result.comparisons, sort);
+    let (names, results, figures) = (&result.names, &result.results, result.figures());
+    let table = runs_table(names, results, &figures, &result.comparisons, sort);
     let mut text = runs_text(&table, args.top.unwrap_or(usize::MAX));
     for (name, comparison) in result.names.iter().skip(1).zip(&result.comparisons) {
         for warning in &comparison.warnings {

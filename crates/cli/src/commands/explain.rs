@@ -78,16 +78,27 @@ fn text(entry: &KeyEntry) -> String {
         }
     };
     part("words", list(4, words));
-    let names = keys
+    let names: Vec<(&str, String)> = keys
         .iter()
-        .map(|one| (one.key.rsplit('.').next().unwrap_or_default(), first_sentence(&one.meaning)));
-    part("keys", list(4, names));
+        .map(|one| (one.key.rsplit('.').next().unwrap_or_default(), with_words(one)))
+        .collect();
+    part("keys", list(4, names.iter().map(|(name, meaning)| (*name, &**meaning))));
     let name_width = entry.presets.iter().map(|one| one.preset.len()).max().unwrap_or(0);
     let presets: Vec<(String, &str)> = (entry.presets.iter())
         .map(|one| (format!("{:name_width$}  {}", one.preset, one.value), &*one.source))
         .collect();
     part("presets", list(4, presets.iter().map(|(one, source)| (&**one, *source))));
     text
+}
+
+/// The first sentence of a key, with its words if it does not name them.
+fn with_words(entry: &KeyEntry) -> String {
+    let meaning = first_sentence(&entry.meaning);
+    let words: Vec<&str> = entry.words.iter().map(|one| &*one.word).collect();
+    match words.iter().all(|word| meaning.contains(word)) {
+        true => meaning.to_owned(),
+        false => format!("{meaning}: {}", words.join(", ")),
+    }
 }
 
 fn first_sentence(text: &str) -> &str {
@@ -114,6 +125,13 @@ mod tests {
             let words: Vec<&str> = cleaning.split_whitespace().collect();
             assert!(words.join(" ").contains(part), "{cleaning}");
         }
+    }
+
+    #[test]
+    fn the_keys_of_a_table_name_their_words() {
+        let precondition = text(explain("precondition").unwrap()[0]);
+        let words: Vec<&str> = precondition.split_whitespace().collect();
+        assert!(words.join(" ").contains(": empty, sequential, random"), "{precondition}");
     }
 
     #[test]

@@ -255,6 +255,8 @@ fn explain(error: &PaperError) -> Failure {
         PaperError::Workload { error, .. } => {
             named::workload_failure(FailureKind::Usage, error, None)
         }
+        PaperError::NotOverNetwork { .. } => Failure::usage(error.to_string())
+            .with_help("`ssdyno papers S4 --hosts` measures what is"),
         PaperError::Hosts { problem, help } if help.is_empty() => {
             Failure::new(FailureKind::Failed, problem)
         }

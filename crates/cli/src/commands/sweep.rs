@@ -83,7 +83,8 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "ADDRESS", help_heading = DESIGNS)]
     dask: Option<String>,
     /// Number of designs on the front to print.
-    #[arg(long, value_name = "N", default_value_t = 10, help_heading = DESIGNS)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = crate::args::rows,
+          help_heading = DESIGNS)]
     top: usize,
     #[command(flatten)]
     load: LoadArgs,
@@ -259,7 +260,10 @@ pub(crate) fn conclude(
         || {
             let text = ssdyno_sweep::text(&result, shown.top);
             let mut text = if shown.is_file { in_text(&text) } else { in_text_of_task(&text) };
-            let best = || result.front().first().and_then(|row| command(row));
+            let best = || {
+                let row = *result.front().first()?;
+                Some(format!("{}  # the first row: design {}", command(row)?, row.design))
+            };
             match &shown.replay {
                 Some(replay) => text.push_str(&format!("\nReplay   {replay}\n")),
                 None => {

@@ -31,6 +31,15 @@ fn late_answers_are_counted_and_the_run_succeeds() {
     assert!(lost["faults"]["network"]["drops"].as_u64().unwrap() > 10);
 }
 
+/// The driver chooses a network where none is named.
+#[test]
+fn the_host_line_names_the_network() {
+    let place = Place::new();
+    let run = ["run", "sim:delay-100us", "--driver", "network", "--requests", "500"];
+    let text = place.ok(&[&run[..], &["--keep", "none"]].concat());
+    assert!(text.contains(": network s4-iscsi, queues a session per core"), "{text}");
+}
+
 #[test]
 fn errors_and_a_device_that_is_gone_end_with_1() {
     let place = Place::new();

@@ -157,3 +157,16 @@ fn a_search_that_ran_out_of_time_goes_on() {
     assert!(runs > 0);
     assert!(read(&place, "whole/sweep.parquet") == read(&place, "cut/sweep.parquet"));
 }
+
+/// One design is left: there are no effects to speak of. By hand: two channels cost more than 8, one costs 7.438.
+#[test]
+fn one_design_has_no_effects_and_its_command_says_which_it_is() {
+    let place = Place::new();
+    let sweep = ["sweep", "sim:config-a", "--vary", "flash.channels=1,2,4", "-w", "randread"];
+    let load = ["--requests", "500", "--set", "flash.blocks_per_plane=32", "--keep", "none"];
+    let judged = ["--objective", "mean,cost", "--require", "cost<8"];
+    let text = place.ok(&[&sweep[..], &load, &judged].concat());
+    assert!(text.contains("1 done") && !text.contains("the effects cover"), "{text}");
+    assert!(text.contains("2 designs: not run: the cost breaks `cost<8`"), "{text}");
+    assert!(text.contains("# the first row: design 0"), "{text}");
+}

@@ -37,7 +37,7 @@ pub fn comparison_html(
             true => results.iter().map(headline_figures).collect(),
             false => repeated.iter().map(repeated_figures).collect(),
         };
-        let all = runs_table(&names, &figures, comparisons, None);
+        let all = runs_table(&names, results, &figures, comparisons, None);
         if let Some((header, rows)) = all.split_first() {
             let header: Vec<&str> = header.iter().map(String::as_str).collect();
             page.section("All runs", &[table(&header, rows)]);

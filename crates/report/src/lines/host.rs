@@ -60,13 +60,14 @@ pub(crate) fn rows(host: &HostResult) -> Vec<[String; 2]> {
     rows
 }
 
-/// A few lines for the terminal.
-pub(crate) fn text(host: &HostResult, cpu: Option<Interval>) -> String {
+/// A few lines for the terminal; `network` is the name of the network to the device, by the spec of the run.
+pub(crate) fn text(host: &HostResult, cpu: Option<Interval>, network: Option<&str>) -> String {
     let HostResult { host: machine, driver, queues, stack, threads, completion, .. } = host;
     let n = host.cores.len();
     let cores = counted(n as u64, "core", "cores");
+    let network = network.map_or(String::new(), |name| format!(" {name}"));
     let mut text = format!(
-        "\nHost  {machine}, {cores}: {driver}, queues {queues}, stack {stack}, threads {threads}, by {completion}\n"
+        "\nHost  {machine}, {cores}: {driver}{network}, queues {queues}, stack {stack}, threads {threads}, by {completion}\n"
     );
     let busy = host.cores.iter().map(|core| core.busy_share).sum::<f64>() / n.max(1) as f64;
     let _ = writeln!(

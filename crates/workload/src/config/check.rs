@@ -366,9 +366,13 @@ fn mix(config: &WorkloadConfig, sizes: &[BlockSize]) -> Result<Mix, WorkloadErro
             Some(_) => (keys[0], keys[1]),
             None => (keys[1], keys[0]),
         };
-        let what = format!("the given shares sum to {sum}, which leaves nothing for {absent}");
+        let over = keys.into_iter().zip(given).find(|(_, value)| value.is_some_and(|v| v > 100.0));
+        let what = match over {
+            Some((over, _)) => format!("{over} is more than 100"),
+            None => format!("the given shares sum to {sum}, which leaves nothing for {absent}"),
+        };
         return fail(
-            key,
+            over.map_or(key, |(over, _)| over),
             what,
             &format!("give shares that sum to at most 100, or give {absent} too"),
         );

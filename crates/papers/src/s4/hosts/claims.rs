@@ -2,9 +2,9 @@
 
 use super::facts::{ENOUGH, Facts};
 use super::lab::Link;
-use super::measure::DELAYS;
+use super::measure::{DELAYS, Load};
 use super::target::Server;
-use crate::answer::{more, no_less};
+use crate::answer::{Answer, more, no_less};
 use crate::claims::{ClaimCheck, Claims, Verdict};
 use crate::mean::Mean;
 
@@ -207,12 +207,23 @@ fn falls(facts: &Facts<'_>, server: Server, link: Link) -> Verdict {
 }
 
 fn busy(facts: &Facts<'_>, server: Server, link: Link) -> Verdict {
-    let share = |clients| {
-        let share = facts.table(server, link, clients, |load| 100.0 * load.cpu.core)?;
-        // Without a core of its own nothing is known of it.
-        (!share.mean.is_nan()).then_some(share)
+    let shares = |figure: fn(&Load) -> f64| {
+        let share = |clients| {
+            let share = facts.table(server, link, clients, figure)?;
+            // Without a core of its own nothing is known of it.
+            (!share.mean.is_nan()).then_some(share)
+        };
+        Some([share(2)?, share(3)?])
     };
-    let (two, three) = (share(2)?, share(3)?);
-    let answer = more(two, Mean::exact(90.0)) & no_less(three, Mean::exact(100.0));
-    Some((answer, format!("{} and {} %", two.text(1), three.text(1))))
+    let judged =
+        |[two, three]: [Mean; 2]| more(two, Mean::exact(90.0)) & no_less(three, Mean::exact(100.0));
+    let all = shares(|load| 100.0 * load.cpu.core)?;
+    let [two, three] = all.map(|share| share.text(1));
+    let (answer, text) = (judged(all), format!("{two} and {three} %"));
+    // Other programs on the core keep it busy as the target does: an answer that depends on them is none.
+    let alone = shares(|load| 100.0 * (load.cpu.core - load.cpu.others)).map(judged);
+    if alone.is_some_and(|alone| alone != answer) {
+        return Some((Answer::Near, format!("{text}, while other programs used this core, too")));
+    }
+    Some((answer, text))
 }

@@ -399,7 +399,7 @@ impl Watch {
     fn cpu(&self) -> CpuShares {
         match (&self.first, &self.last) {
             (Some(first), Some(last)) => first.until(last),
-            _ => CpuShares { processes: f64::NAN, core: f64::NAN },
+            _ => CpuShares { processes: f64::NAN, core: f64::NAN, others: f64::NAN },
         }
     }
 }

@@ -35,7 +35,7 @@ fn load(each: &[f64], core: f64) -> Load {
         megabytes,
         iops: megabytes * 1e6 / 32_768.0,
         latency_us: 100.0,
-        cpu: CpuShares { processes: core / 2.0, core },
+        cpu: CpuShares { processes: core / 2.0, core, others: 0.0 },
         steady_seconds: Some(0.02),
     }
 }
@@ -83,6 +83,20 @@ fn reported(outcome: &Outcome) -> PapersReport {
 fn state(report: &PapersReport, name: &str) -> Option<ClaimState> {
     let id = format!("S4/hosts/claims/{name}");
     report.claims.iter().find(|claim| claim.id == id).unwrap().state
+}
+
+/// A core that other programs keep busy is not the target's.
+#[test]
+fn a_core_that_others_use_decides_nothing() {
+    let mut outcome = given();
+    for load in outcome.table4.values_mut().flatten() {
+        load.cpu.others = 0.3;
+    }
+    let report = reported(&outcome);
+    assert_eq!(state(&report, "target_is_the_bottleneck"), Some(ClaimState::Undecided));
+    // Idle with the others, idle without them.
+    let not = Some(ClaimState::DoesNotHold);
+    assert_eq!(state(&report, "target_is_the_bottleneck_of_a_fast_link"), not);
 }
 
 #[test]
