@@ -50,26 +50,52 @@ pub(crate) struct Findings {
     pub(crate) warm_up_seconds: f64,
 }
 
-/// The notes about the latencies of a run whose recorded window began at `start`, in the part `within` of this window
+/// Bursts of arrivals without which no warm-up can be told: a cut is an end of a burst, and fewer ends are too few to choose from.
+const BURSTS_LEAST: u64 = 10;
+
+/// What a warm-up of a load is told with.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Load {
+    /// Requests that arrive at the first moment of an open loop: the length of a burst. 0 or 1 without bursts.
+    pub(crate) at_once: u64,
+    /// Requests of the recorded window, and its length in seconds; `None` where only a part of it is judged.
+    pub(crate) window: Option<(u64, f64)>,
+}
+
+impl Load {
+    /// Requests until the end of the burst in which `requests` end; `None` in a load with fewer than [`BURSTS_LEAST`] bursts, of
+    /// `all` requests.
+    fn whole_bursts(self, requests: u64, all: u64) -> Option<u64> {
+        let burst = self.at_once.max(1);
+        let told = burst == 1 || all / burst >= BURSTS_LEAST;
+        told.then(|| requests.div_ceil(burst) * burst).filter(|cut| *cut < all)
+    }
+}
+
+/// The notes about the latencies of a run of `load` whose recorded window began at `start`, in the part `within` of this window
 /// (seconds).
-pub(crate) fn findings(batches: &Batches, start: Time, within: &Range<f64>) -> Findings {
+pub(crate) fn findings(
+    batches: &Batches,
+    start: Time,
+    within: &Range<f64>,
+    load: Load,
+) -> Findings {
     let start = start.as_s_f64();
     let ends = batches.ends_seconds().into_iter().map(|end| end - start);
     let all = batches.means_ns().into_iter().zip(ends).zip(batches.counts());
     let inside = all.filter(|((_, end), _)| within.contains(end));
     let ((means, ends), counts): ((Vec<f64>, Vec<f64>), Vec<f64>) = inside.unzip();
-    findings_of(&means, &ends, &counts)
+    findings_of(&means, &ends, &counts, load)
 }
 
 /// The same of the means of batches, of their ends, where those are known, and of their requests.
-fn findings_of(means: &[f64], ends: &[f64], counts: &[f64]) -> Findings {
+fn findings_of(means: &[f64], ends: &[f64], counts: &[f64], load: Load) -> Findings {
     let mut found = Findings::default();
-    let cut = warm_up_of(means);
-    if let Some(cut) = cut {
-        let requests = counts[..cut].iter().sum::<f64>().round() as u64;
+    let cut = warm_up_of(means).and_then(|cut| at_whole_bursts(cut, counts, load));
+    if let Some((cut, requests)) = cut {
         let (with, without) = (mean(means), mean(&means[cut..]));
         let change = 100.0 * (without - with) / with;
-        let rates = rate_after(ends, cut, counts).unwrap_or_default();
+        let rates = rate_after(ends, cut, counts, load.window).unwrap_or_default();
         found.warm_up_seconds = ends.get(cut - 1).copied().unwrap_or(0.0);
         let length = seconds(found.warm_up_seconds);
         let message = format!(
@@ -82,6 +108,7 @@ fn findings_of(means: &[f64], ends: &[f64], counts: &[f64]) -> Findings {
             )),
         );
     }
+    let cut = cut.map(|(cut, _)| cut);
     // A warm-up looks like a drift. It is cut off first, so that one cause gives one warning.
     // The cut is known to be real by then.
     let rest = &means[cut.unwrap_or(0)..];
@@ -126,9 +153,29 @@ fn findings_of(means: &[f64], ends: &[f64], counts: &[f64]) -> Findings {
     found
 }
 
+/// The batches before the end of the burst in which the first `cut` of them end, and the requests until then.
+fn at_whole_bursts(cut: usize, counts: &[f64], load: Load) -> Option<(usize, u64)> {
+    let sum = |counts: &[f64]| counts.iter().sum::<f64>().round() as u64;
+    let requests = load.whole_bursts(sum(&counts[..cut]), sum(counts))?;
+    let mut before = 0.0;
+    let inside = |count: &&f64| {
+        before += **count;
+        before <= requests as f64 + 0.5
+    };
+    let cut = counts.iter().take_while(inside).count().max(cut);
+    (cut < counts.len()).then_some((cut, requests))
+}
+
 /// The rate of the batches from `cut` on, with its interval. The interval of the whole run excludes the warm-up from
-/// its spread, so it covers neither this rate nor that of the run.
-fn rate_after(ends: &[f64], cut: usize, counts: &[f64]) -> Option<String> {
+/// its spread, so it covers neither this rate nor that of the run. The rate counts to the end of the `window`, if it is known:
+/// after the last completion the load may pause.
+fn rate_after(
+    ends: &[f64],
+    cut: usize,
+    counts: &[f64],
+    window: Option<(u64, f64)>,
+) -> Option<String> {
+    let before: f64 = counts.get(..cut)?.iter().sum();
     let rest = ends.get(cut - 1..).filter(|rest| rest.len() > 1)?;
     let counts = &counts[cut..];
     let (n, count) = (rest.len() - 1, GROUPS.min(rest.len() - 1));
@@ -140,7 +187,12 @@ fn rate_after(ends: &[f64], cut: usize, counts: &[f64]) -> Option<String> {
     if whole <= 0.0 {
         return None;
     }
-    let iops = counts.iter().sum::<f64>() / whole;
+    let iops = match window {
+        Some((requests, seconds)) if seconds > rest[n] => {
+            (requests as f64 - before) / (seconds - rest[0])
+        }
+        _ => counts.iter().sum::<f64>() / whole,
+    };
     let interval = ratio_interval(iops, &requests, &lengths);
     let half = interval.and_then(|interval| interval.relative_half_width());
     let half = half.filter(|half| *half <= 1.0).map(|half| {
@@ -295,239 +347,4 @@ impl Noise {
 }
 
 #[cfg(test)]
-mod tests {
-    use ssdyno_figures::SteadyPeriod;
-
-    use super::*;
-    use crate::draw::Draw;
-
-    impl Draw {
-        /// Stationary, mean 100, correlation `rho` of neighbours.
-        fn correlated(&mut self, rho: f64, spread: f64, n: usize) -> Vec<f64> {
-            let mut value = self.normal();
-            let mut next = || {
-                value = rho * value + (1.0 - rho * rho).sqrt() * self.normal();
-                100.0 * (1.0 + spread * value)
-            };
-            (0..n).map(|_| next()).collect()
-        }
-
-        fn periodic(&mut self, periods: f64, swing: f64, noise: f64, n: usize) -> Vec<f64> {
-            let phase = std::f64::consts::TAU * self.uniform();
-            let mut at = |at: usize| {
-                let angle = std::f64::consts::TAU * periods * at as f64 / n as f64 + phase;
-                100.0 * (1.0 + swing * angle.sin() + noise * self.normal())
-            };
-            (0..n).map(&mut at).collect()
-        }
-    }
-
-    #[test]
-    fn a_run_without_a_steady_state_is_told_so_once() {
-        let warning = unsettled(Some(&SteadyState::default())).unwrap();
-        assert_eq!(
-            warning.line(),
-            "no steady state reached; run longer or precondition the target"
-        );
-    }
-
-    #[test]
-    fn a_rate_known_to_a_third_is_told() {
-        let around = |half: f64| {
-            let (low, high) = (100.0 - half, 100.0 + half);
-            loose(Some(Interval { estimate: 100.0, low, high, level: 0.95 }))
-        };
-        assert_eq!(around(19.0), None);
-        assert!(around(39.0).unwrap().message.contains("interval of ± 39 %"));
-        assert!(around(150.0).unwrap().message.contains("interval wider than ± 100 %"));
-    }
-
-    #[test]
-    fn a_run_that_slows_down_is_told_from_one_that_speeds_up() {
-        let kind = |left_slower| {
-            let left_because = Some("mean latency changed".to_owned());
-            let period = SteadyPeriod { left_because, left_slower, ..SteadyPeriod::default() };
-            let found = SteadyState { periods: vec![period], ..SteadyState::default() };
-            unsettled(Some(&found)).unwrap().kind
-        };
-        assert_eq!(kind(true), WarningKind::Slowing);
-        assert_eq!(kind(false), WarningKind::NotSteady);
-        let line = |sign: f64| -> Vec<f64> {
-            (0..640).map(|at| 100.0 + sign * 20.0 * f64::from(at) / 640.0).collect()
-        };
-        let drift = |sign| {
-            let counts = vec![5.0; 640];
-            findings_of(&line(sign), &[], &counts).warnings.remove(0).kind
-        };
-        assert_eq!(drift(1.0), WarningKind::Slowing);
-        assert_eq!(drift(-1.0), WarningKind::NotSteady);
-    }
-
-    /// The warning of a warm-up gives the rate without it: its requests are in the headline.
-    #[test]
-    fn a_warm_up_is_told_with_the_rate_without_it() {
-        let slow = |at: usize| at >= 60;
-        let means: Vec<f64> =
-            (0..600).map(|at| if slow(at) { 100.0 } else { 20.0 } + (at % 3) as f64).collect();
-        let ends: Vec<f64> =
-            (0..600).map(|at| if slow(at) { at as f64 - 48.0 } else { at as f64 * 0.2 }).collect();
-        let found = findings_of(&means, &ends, &vec![5.0; means.len()]);
-        let message = &found.warnings.first().unwrap().message;
-        assert!(message.contains("the first 300 requests"), "{message}");
-        assert!(message.contains(", and 5.0"), "{message}");
-    }
-
-    /// The interval covers the part after the warm-up: with gaps that vary by a tenth it covers the true rate, 50 per
-    /// second, and not the rate of the whole run, of which a third is ten times as fast.
-    #[test]
-    fn the_rate_after_a_warm_up_has_its_own_interval() {
-        let mut draw = Draw(7);
-        let mut now = 0.0;
-        let ends: Vec<f64> = (0..900)
-            .map(|at| {
-                now += if at < 300 { 0.01 } else { 0.1 } * (1.0 + 0.1 * draw.normal());
-                now
-            })
-            .collect();
-        let told = rate_after(&ends, 300, &vec![5.0; ends.len()]).unwrap();
-        let (iops, half) = told.trim_start_matches(", and ").split_once(" IOPS ± ").unwrap();
-        let iops: f64 = iops.parse().unwrap();
-        let half: f64 = half.trim_end_matches(" %").parse().unwrap();
-        assert!((iops / 50.0 - 1.0).abs() < half / 100.0, "{told}");
-        assert!(half < 2.0 && iops < 60.0, "{told}");
-        assert_eq!(rate_after(&[], 1, &[]), None);
-    }
-
-    fn texts(means: &[f64]) -> Vec<String> {
-        let Findings { warnings, notes, .. } = findings_of(means, &[], &vec![5.0; means.len()]);
-        warnings.into_iter().map(|one| one.message).chain(notes).collect()
-    }
-
-    fn drifts(means: &[f64]) -> bool {
-        findings_of(means, &[], &vec![5.0; means.len()])
-            .warnings
-            .iter()
-            .any(|one| one.kind.is_unsteady())
-    }
-
-    fn warms_up(means: &[f64]) -> bool {
-        findings_of(means, &[], &vec![5.0; means.len()])
-            .warnings
-            .iter()
-            .any(|one| one.kind == WarningKind::WarmUp)
-    }
-
-    /// How many of 1000 seeds get a note of a drift, and how many one of a warm-up.
-    fn found(make: impl Fn(&mut Draw) -> Vec<f64>) -> (usize, usize) {
-        let runs = (0..1_000).map(|seed| make(&mut Draw(seed)));
-        runs.fold((0, 0), |(drift, warm_up), means| {
-            (drift + usize::from(drifts(&means)), warm_up + usize::from(warms_up(&means)))
-        })
-    }
-
-    /// Constant latencies, whose means differ by rounding alone, get no note of any kind.
-    #[test]
-    fn constant_latencies_get_no_note() {
-        for (latency_ps, requests) in [(62_303_177, 2_000), (1, 20_000), (99_999_999_999, 3_333)] {
-            let mut batches = Batches::default();
-            for at in 0..requests {
-                batches.add(latency_ps, 4096, 1, ssdyno_block::Time::from_ps(latency_ps * at));
-            }
-            assert_eq!(
-                findings(&batches, Time::ZERO, &(0.0..f64::INFINITY)),
-                Findings::default(),
-                "{latency_ps} ps, {requests}"
-            );
-        }
-        for n in 10..200 {
-            assert_eq!(
-                findings_of(&vec![62_303.177_f64; n], &[], &vec![5.0; n]),
-                Findings::default(),
-                "{n}"
-            );
-        }
-    }
-
-    /// Steady runs of 160, 600 and 1000 batches, 1000 seeds each: fewer than 1 % of them get a note of a
-    /// drift, and fewer than 1 % one of a warm-up, whatever the noise. `rho` says how strongly neighbours a 32nd
-    /// of the run apart are correlated.
-    #[test]
-    fn false_alarms() {
-        const LENGTHS: [usize; 3] = [160, 600, 1_000];
-        let rare = |what: &str, make: &dyn Fn(&mut Draw, usize) -> Vec<f64>| {
-            let all = LENGTHS.map(|n| found(|draw| make(draw, n)));
-            let (drift, warm_up) =
-                all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-            assert!(drift < 30 && warm_up < 30, "{what}: {all:?} of 1000 each");
-        };
-        for (rho, spread) in [(0.0, 0.05), (0.0, 1.0), (0.05, 0.3), (0.3, 0.1), (0.6, 0.3)] {
-            let correlated = |draw: &mut Draw, n: usize| {
-                let of_batches = f64::powf(rho, 32.0 / n as f64);
-                draw.correlated(of_batches, spread, n)
-            };
-            rare(&format!("correlated by {rho}, spread {spread}"), &correlated);
-        }
-        rare("exponential", &|draw, n| (0..n).map(|_| -draw.uniform().ln()).collect());
-        // A single period in a run does not show that it repeats.
-        for periods in [2.0, 3.5, 8.0, 30.0] {
-            for noise in [0.0, 0.01, 0.1] {
-                let periodic = |draw: &mut Draw, n| draw.periodic(periods, 0.05, noise, n);
-                rare(&format!("{periods} periods, noise {noise}"), &periodic);
-            }
-        }
-    }
-
-    /// True changes are seen in at least 95 of 100 runs: lines of 3 % and more, exponentials, steps near the end; with
-    /// noise of 2 % and 10 % a batch. A warm-up is reported as such.
-    #[test]
-    fn true_drifts_are_seen() {
-        let n = 600;
-        let seen = |level: &dyn Fn(f64) -> f64, noise: f64, sees: fn(&[f64]) -> bool| {
-            let run = |seed| {
-                let mut draw = Draw(seed);
-                let mean = |at: usize| level(at as f64 / n as f64) * (1.0 + noise * draw.normal());
-                (0..n).map(mean).collect::<Vec<f64>>()
-            };
-            (0..100).filter(|seed| sees(&run(*seed))).count()
-        };
-        for sign in [1.0, -1.0] {
-            for (change, noise) in [(0.03, 0.0), (0.03, 0.02), (0.10, 0.0), (0.10, 0.10)] {
-                let count = seen(&|x| 1.0 + sign * change * x, noise, drifts);
-                assert!(count >= 95, "{count}: a line of {change}, noise {noise}");
-            }
-            for tau in [0.4, 1.0] {
-                let level = |x: f64| 1.0 + sign * 0.3 * (-x / tau).exp();
-                for noise in [0.0, 0.02] {
-                    let count = seen(&level, noise, drifts);
-                    assert!(count >= 95, "{count}: exponential, {tau}, noise {noise}");
-                }
-            }
-            let step = |x: f64| if x < 0.75 { 1.0 } else { 1.0 + sign * 0.2 };
-            assert!(seen(&step, 0.02, drifts) >= 95);
-            let fills = |x: f64| if x < 0.1 { 1.0 - 0.8 * sign } else { 1.0 };
-            assert!(seen(&fills, 0.02, warms_up) >= 95);
-            let cools = |x: f64| 1.0 + sign * 0.5 * (-x / 0.1).exp();
-            assert!(seen(&cools, 0.02, warms_up) >= 95);
-        }
-    }
-
-    /// The note gives the change with its sign.
-    #[test]
-    fn a_drift_is_told_in_per_cent() {
-        let falls: Vec<f64> = (0..640).map(|at| 110.0 - 20.0 * at as f64 / 640.0).collect();
-        let notes = texts(&falls);
-        assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(
-            notes[0].contains("falls by 16.1 % (108.8 ns to 91.27 ns) from the first"),
-            "{notes:?}"
-        );
-    }
-
-    /// Correlated, but nowhere else at the end: intervals are wide, and the note says why.
-    #[test]
-    fn correlation_is_told_as_such() {
-        let notes = texts(&Draw(3).correlated(0.99, 0.1, 1_000));
-        assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].contains("neighbouring parts of the run are correlated"), "{notes:?}");
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use ssdyno_figures::{JobResult, RunResult, SeriesPoint, WarningKind};
 
 use crate::overload::Overload;
 use crate::recording::{Recording, RequestLoop};
-use crate::{drift, few, steady};
+use crate::{drift, few, near_limit, steady};
 
 /// The whole run.
 const ALWAYS: Range<f64> = f64::NEG_INFINITY..f64::INFINITY;
@@ -27,7 +27,15 @@ impl Recording {
         // whether the target kept its level.
         let together = together(&result.jobs, self.window().as_s_f64());
         let within = together.clone().unwrap_or(ALWAYS);
-        let mut found = drift::findings(&self.batches, self.start, &within);
+        let at_once = match self.request_loop {
+            RequestLoop::Closed => 1,
+            RequestLoop::Open { .. } => {
+                self.little.courses().0.at_first().map_or(1, |(_, many)| many)
+            }
+        };
+        let window = together.is_none().then(|| (self.requests(), self.window().as_s_f64()));
+        let load = drift::Load { at_once, window };
+        let mut found = drift::findings(&self.batches, self.start, &within, load);
         // A stretch that a warning calls a warm-up is not called steady: there is one verdict.
         let load_seconds = self.little.last_arrival().saturating_sub(self.start).as_s_f64();
         let load_seconds = load_seconds.min(within.end);
@@ -40,7 +48,12 @@ impl Recording {
             // Each job with a rate was judged alone, see `overloads_of_jobs`.
             RequestLoop::Open { .. } if !result.jobs.is_empty() => None,
             RequestLoop::Open { limit } => {
-                Overload::find(self.little.courses()).map(|overload| overload.warning(limit))
+                let overload = Overload::find(self.little.courses());
+                overload.map(|overload| overload.warning(limit)).or_else(|| {
+                    let warning = near_limit::warning(self.little.courses())?;
+                    result.confidence.iter_mut().for_each(near_limit::open);
+                    Some(warning)
+                })
             }
         };
         match overload {

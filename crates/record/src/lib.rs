@@ -34,6 +34,7 @@ mod judge;
 mod latency_map;
 mod little;
 pub mod memory;
+mod near_limit;
 mod overload;
 mod parquet_rows;
 mod quantiles;

@@ -40,16 +40,9 @@ impl Overload {
     pub(crate) fn find(
         (arrivals, departures): (&CountOverTime, &CountOverTime),
     ) -> Option<Overload> {
-        let (first, at_once) = arrivals.at_first()?;
+        let (first, _) = arrivals.at_first()?;
         let length = arrivals.last().saturating_sub(first);
-        // One burst has no rate, and few arrivals show nothing.
-        if length == Time::ZERO || arrivals.len() < POINTS {
-            return None;
-        }
-        let moment = |at: usize| first + Time::from_ps((length.as_ps() as f64 * share(at)) as u64);
-        let backlogs: Vec<f64> = (1..=POINTS)
-            .map(|at| arrivals.before(moment(at)) - departures.before(moment(at)))
-            .collect();
+        let backlogs = backlogs(arrivals, departures)?;
         let parts: Vec<f64> = backlogs.chunks(POINTS / PARTS).map(mean).collect();
         // Only the second half must rise. A buffer that takes the first requests at once keeps
         // the backlog low until it is full.
@@ -60,20 +53,21 @@ impl Overload {
         let rises = rises || smallest(&backlogs[POINTS / 2..]) > GROWTH * early;
         let least = smallest(&parts).max(1.0);
         let last = parts[PARTS - 1];
-        // The arrivals of the first moment are of no stretch of time: a burst comes as a whole.
-        let all = arrivals.count().saturating_sub(at_once) as f64 - arrivals.before(first);
-        let arriving = all / length.as_s_f64();
-        let longest = (0..POINTS).max_by(|a, b| backlogs[*a].total_cmp(&backlogs[*b]))?;
-        if recovers(departures, moment(longest + 1), arriving) {
+        let arriving = arrivals_per_second(arrivals)?;
+        if catches_up((arrivals, departures), &backlogs)? {
             return None;
         }
         let completing = completions_per_second(departures)?;
-        let second_half = arrivals.count() as f64 - arrivals.before(moment(POINTS / 2));
+        let second_half =
+            arrivals.count() as f64 - arrivals.before(moment(first, length, POINTS / 2));
         let grown = (last - parts[PARTS / 2]).max(last - early);
         let found = rises
             && last > GROWTH * least
             && arriving > LEAST * completing
             && grown > DEVIATIONS * second_half.sqrt();
+        // Arrivals and completions without noise: an excess of a thousandth of them is certain. The relative amount that
+        // arrivals must exceed completions by is for noisy ones.
+        let found = found || arriving > completing && grows_steadily(&backlogs, &parts);
         // A queue at its limit (load 1) grows by the root of the requests; one with room stays far below that.
         let most = parts[..PARTS - 2].iter().copied().fold(0.0, f64::max);
         let at_limit = last.min(parts[PARTS - 2]) > most
@@ -100,7 +94,16 @@ impl Overload {
         let factor = arriving / completing;
         let message = format!(
             "overloaded {}x: {} requests arrive per second, the target completes {}; the queue grows during the whole run, so latencies depend on the length of the run{}",
-            significant(factor, if factor < 1.1 { 3 } else { 2 }),
+            significant(
+                factor,
+                if factor < 1.01 {
+                    5
+                } else if factor < 1.1 {
+                    3
+                } else {
+                    2
+                }
+            ),
             rate(arriving),
             rate(completing),
             self.drained()
@@ -124,6 +127,57 @@ impl Overload {
         let [arrivals, all] = [arrivals, all].map(|time| seconds(time.as_s_f64()));
         format!("; the run completed the requests that had arrived in {arrivals}, and lasted {all}")
     }
+}
+
+/// The requests that have arrived and not completed at [`POINTS`] moments from the first arrival to the last one.
+pub(crate) fn backlogs(arrivals: &CountOverTime, departures: &CountOverTime) -> Option<Vec<f64>> {
+    let (first, _) = arrivals.at_first()?;
+    let length = arrivals.last().saturating_sub(first);
+    // One burst has no rate, and few arrivals show nothing.
+    if length == Time::ZERO || arrivals.len() < POINTS {
+        return None;
+    }
+    let moments = (1..=POINTS).map(|at| moment(first, length, at));
+    Some(moments.map(|at| arrivals.before(at) - departures.before(at)).collect())
+}
+
+/// Whether the target empties the longest of `backlogs` faster than requests arrive, as after a stall.
+pub(crate) fn catches_up(
+    (arrivals, departures): (&CountOverTime, &CountOverTime),
+    backlogs: &[f64],
+) -> Option<bool> {
+    let (first, _) = arrivals.at_first()?;
+    let length = arrivals.last().saturating_sub(first);
+    let longest = (0..backlogs.len()).max_by(|a, b| backlogs[*a].total_cmp(&backlogs[*b]))?;
+    Some(recovers(departures, moment(first, length, longest + 1), arrivals_per_second(arrivals)?))
+}
+
+/// The rate from the first to the last arrival. The arrivals of the first moment are of no stretch of time: a burst comes as a
+/// whole.
+fn arrivals_per_second(arrivals: &CountOverTime) -> Option<f64> {
+    let (first, at_once) = arrivals.at_first()?;
+    let all = arrivals.count().saturating_sub(at_once) as f64 - arrivals.before(first);
+    Some(all / arrivals.last().saturating_sub(first).as_s_f64())
+}
+
+/// Moment `at` of [`POINTS`] between the first and the last arrival.
+fn moment(first: Time, length: Time, at: usize) -> Time {
+    first + Time::from_ps((length.as_ps() as f64 * share(at)) as u64)
+}
+
+/// Whether the backlog grows all the time by about as much: by [`DEVIATIONS`] standard errors of its own growth from moment to
+/// moment (a queue without a drift grows so in one of 30 000 runs), in each of the parts, and in the second half of the run by
+/// at least half as much as in the first. A queue that grows to its level does so less and less.
+fn grows_steadily(backlogs: &[f64], parts: &[f64]) -> bool {
+    let steps: Vec<f64> = backlogs.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let (n, step) = (steps.len() as f64, mean(&steps));
+    let squares: f64 = steps.iter().map(|one| (one - step).powi(2)).sum();
+    let certain = step > DEVIATIONS * (squares / (n - 1.0) / n).sqrt();
+    let halves = [parts[PARTS / 2 - 1] - parts[0], parts[PARTS - 1] - parts[PARTS / 2]];
+    certain
+        && parts.windows(2).all(|pair| pair[0] < pair[1])
+        && parts[PARTS - 1] > AT_LIMIT * parts[0].max(1.0)
+        && halves[1] > halves[0] / 2.0
 }
 
 /// Whether the target completes more requests per second than the `arriving` ones since `longest`, the moment of its longest
@@ -275,6 +329,32 @@ mod tests {
                 let found = factor(queue(load, 20_000, 5_000, seed));
                 assert!((found / load - 1.0).abs() < 0.08, "{load}, buffer, seed {seed}: {found}");
             }
+        }
+    }
+
+    /// Requests arrive each 99.9 µs and take 100 µs each: of 1.001 requests, one completes. 400 requests more than completed have
+    /// arrived at the end of 400 000, and 40 at that of 40 000. At 100.1 µs the queue is never longer than one request.
+    #[test]
+    fn an_excess_of_a_thousandth_without_noise_is_an_overload() {
+        let regular = |gap_ns: u64, requests: u64| {
+            let (mut arrivals, mut departures) = started();
+            let mut free = Time::ZERO;
+            for at in 0..requests {
+                let arrival = Time::from_ns(at * gap_ns);
+                free = free.max(arrival) + Time::from_us(100);
+                arrivals.add(arrival, 1);
+                departures.add(free, 1);
+            }
+            Overload::find((&arrivals, &departures))
+        };
+        for requests in [40_000, 400_000] {
+            let found = regular(99_900, requests);
+            assert!((factor(found) / 1.001 - 1.0).abs() < 1e-5, "{requests}: {found:?}");
+            let told = found.unwrap().warning(None);
+            assert!(told.message.starts_with("overloaded 1.0010x: 10.01 k requests"), "{told:?}");
+            let help = "lower the arrival rate below 10.00 k requests per second";
+            assert_eq!(told.help.as_deref(), Some(help));
+            assert_eq!(regular(100_100, requests), None);
         }
     }
 

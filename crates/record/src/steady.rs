@@ -70,7 +70,8 @@ pub(crate) fn find(
         [first, .., last] => last.to_seconds - first.from_seconds,
         _ => 0.0,
     };
-    let steady: f64 = periods.iter().map(|p| p.to_seconds - p.from_seconds).sum();
+    // The sum of no numbers is -0.0 in Rust, which would be in the JSON.
+    let steady = periods.iter().fold(0.0, |sum, p| sum + (p.to_seconds - p.from_seconds));
     Some(SteadyState {
         criterion: CRITERION.to_owned(),
         warm_up_seconds: periods.first().map(|p| p.from_seconds),
@@ -478,6 +479,14 @@ mod tests {
         assert_eq!(found.periods.len(), 2, "{found:?}");
         assert!(found.periods[0].left_because.as_deref().unwrap().contains("fell by 100 %"));
         assert_eq!(found.periods[1].from_seconds, 2.6);
+    }
+
+    #[test]
+    fn no_steady_period_is_a_share_of_plus_zero() {
+        let levels: Vec<f64> = (0..50).map(|at| f64::from(at + 1) / 10.0).collect();
+        let found = found(&levels);
+        assert_eq!(found.periods.len(), 0, "{found:?}");
+        assert!(found.steady_share == 0.0 && found.steady_share.is_sign_positive());
     }
 
     /// A trace with a lead-in: no request is no load that could be steady.

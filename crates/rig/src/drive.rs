@@ -89,6 +89,9 @@ pub fn drive(
     // full only after more bytes than its size were written.
     let filling_bytes = 2 * DeviceReport::of(drive.device).write_buffer_bytes();
     let mut course = Course::new(filling_bytes);
+    if !ramping_up {
+        course.note(state.point(&drive));
+    }
     // Counters of the device start with its preconditioning. The difference to these first values is
     // the work of the run alone.
     state.note_counts(&drive);
@@ -99,12 +102,7 @@ pub fn drive(
             state.note_waiting(&drive);
             due = false;
         }
-        // The beginning of the window is also a wake-up. Without it, the device could pass this
-        // time inside one call, and energy of the ramp-up would be counted.
-        let wake = match start {
-            None => state.wake,
-            Some(start) => Some(state.wake.map_or(start, |wake| wake.min(start))),
-        };
+        let wake = state.wake_or(start);
         // One call advances through all events until a completion. A call per event would return to
         // this loop several times for each request of an SSD.
         let Some(next) = drive.device.run_until_completion(wake, &mut batch) else { break };
@@ -125,6 +123,7 @@ pub fn drive(
             {
                 (ramping_up, start) = (false, None);
                 state.begin_window(&mut drive, at);
+                course.note(state.point(&drive));
             }
         }
         if let Some(watch) = &mut watch
@@ -233,6 +232,12 @@ struct State {
 }
 
 impl State {
+    /// When the device is to return without a completion. The beginning of the window, at `start`, is one: without it, the device
+    /// could pass this time inside one call, and energy of the ramp-up would be counted.
+    fn wake_or(&self, start: Option<Time>) -> Option<Time> {
+        self.wake.into_iter().chain(start).min()
+    }
+
     fn show_events(&self, drive: &mut Drive<'_>) {
         drive.meter.advance(self.now);
         let events = drive.device.events();

@@ -256,7 +256,7 @@ fn explain(error: &PaperError) -> Failure {
             named::workload_failure(FailureKind::Usage, error, None)
         }
         PaperError::NotOverNetwork { .. } => Failure::usage(error.to_string())
-            .with_help("`ssdyno papers S4 --hosts` measures what is"),
+            .with_help("only S4 can be measured over a network: `ssdyno papers S4 --hosts`"),
         PaperError::Hosts { problem, help } if help.is_empty() => {
             Failure::new(FailureKind::Failed, problem)
         }
