@@ -29,9 +29,9 @@ pub(crate) fn warning((arrivals, departures): (&CountOverTime, &CountOverTime)) 
     if level <= at_once as f64 || catches_up((arrivals, departures), &backlogs)? {
         return None;
     }
-    let distance = |one: &f64| (one - level).powi(2);
-    let spread = (backlogs.iter().map(distance).sum::<f64>() / backlogs.len() as f64).sqrt();
-    if level < QUEUE_LEAST || spread < (VARIES_LEAST * level).max(2.0 * level.sqrt()) {
+    // A queue that the second half does not have any more came from a warm-up.
+    let second_half = &backlogs[backlogs.len() / 2..];
+    if spread(&backlogs) < VARIES_LEAST * level || !is_queue(&backlogs) || !is_queue(second_half) {
         return None;
     }
     let steps: f64 = backlogs.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
@@ -47,6 +47,18 @@ pub(crate) fn warning((arrivals, departures): (&CountOverTime, &CountOverTime)) 
         Warning::new(WarningKind::NotSteady, message)
             .with_help("run longer, or lower the arrival rate")
     })
+}
+
+fn spread(backlogs: &[f64]) -> f64 {
+    let level = mean(backlogs);
+    let distance = |one: &f64| (one - level).powi(2);
+    (backlogs.iter().map(distance).sum::<f64>() / backlogs.len() as f64).sqrt()
+}
+
+/// Whether `backlogs` are long and vary more than requests that do not wait for each other.
+fn is_queue(backlogs: &[f64]) -> bool {
+    let level = mean(backlogs);
+    level >= QUEUE_LEAST && spread(backlogs) >= 2.0 * level.sqrt()
 }
 
 /// Removes the upper ends of the intervals of latencies: the run does not show how long the queue becomes.
@@ -100,7 +112,7 @@ mod tests {
         assert!(near <= 3 && nearer >= 28, "{near} and {nearer} of 40");
     }
 
-    /// Requests arrive each millisecond for 16 s and take 800 µs each of one server, which stands still from 12 s to 13 s: the
+    /// Requests arrive each millisecond for 16 s and take 800 µs each of one server, which hangs from 12 s to 13 s: the
     /// target empties the queue at 250 requests per second.
     #[test]
     fn a_stall_is_no_limit() {
