@@ -184,8 +184,8 @@ impl Ceiling {
             ));
         }
         let tried = self.undecided.first().copied().or(self.beyond)?;
-        let what = format!("{} at every rate", bound.latency_above());
-        let what = format!("{what}, down to {}", iops(tried));
+        let above = bound.latency_above(self.undecided.is_empty());
+        let what = format!("{above} at every rate, down to {}", iops(tried));
         Some(Failure::new(FailureKind::Failed, what).with_help(
             "raise the bound, or make the requests smaller; `--depth 1` shows the latency without a queue",
         ))
@@ -303,12 +303,15 @@ mod tests {
         let bound = Requirement::latency_target("p99=1ms").unwrap();
         let (found, tried) = search(1e9, 1e5, |_| Side::Beyond);
         assert_eq!((found.within, tried.last()), (None, Some(&1e3)));
-        assert!(found.failure(&bound).unwrap().message.contains("p99 <= 1"));
+        assert!(found.failure(&bound).unwrap().message.starts_with("p99 was above 1ms at every"));
         let (found, _) = search(1e6, 1e5, |_| Side::Within);
         assert_eq!((found.within, found.beyond), (Some(1e6), None));
         assert!(found.line(&bound).ends_with("(bound not exceeded at any tried rate)"));
         let (found, _) = search(1e9, 1e5, |_| Side::Undecided);
-        assert!(found.within.is_none() && found.failure(&bound).is_some());
+        assert!(found.within.is_none());
+        assert!(
+            found.failure(&bound).unwrap().message.starts_with("p99 may be above 1ms at every")
+        );
         let side = |rate| if rate < 2e5 { Side::Within } else { Side::Overloaded };
         let (found, _) = search(1e9, 1e5, side);
         assert!(found.overloaded && found.line(&bound).contains("saturated at"));

@@ -161,9 +161,9 @@ impl Requirement {
         self.related("<=")
     }
 
-    /// The opposite of [`latency`](Requirement::latency): `p99 was above 1ms`.
-    pub(crate) fn latency_above(&self) -> String {
-        self.related("was above")
+    /// The opposite of [`latency`](Requirement::latency): `p99 was above 1ms`, or `may be` where it is not certain.
+    pub(crate) fn latency_above(&self, is_certain: bool) -> String {
+        self.related(if is_certain { "was above" } else { "may be above" })
     }
 
     fn related(&self, relation: &str) -> String {
