@@ -1941,7 +1941,7 @@ Pattern = Literal["sequential", "random", "random-once", "zipf", "hot-cold"]
 #: must be a percentage, such as "50%"
 Percent = str
 
-#: Source of random numbers of [`DiskSimSynthetic`].
+#: Source of random numbers of `DiskSimSynthetic`.
 Numbers = Literal["drand48", "seeded"]
 
 #: must be a frequency with its unit, such as "2.66GHz"
