@@ -10,7 +10,7 @@ use ssdyno_figures::probe::Moved;
 use ssdyno_figures::{
     JobResult, KeepGoing, LiveSnapshot, Precision, RunProgress, RunStart, Warning,
 };
-use ssdyno_record::{Evidence, Precise, Recording, Tape, overloads_of_jobs};
+use ssdyno_record::{Evidence, Precise, RatedJob, Recording, Tape, overloads_of_jobs};
 use ssdyno_workload::{FioEntry, FioExit};
 
 use crate::clock::Clock;
@@ -427,10 +427,12 @@ fn apart(entries: &[FioEntry], merged: &[Option<Recording>]) -> (Vec<JobResult>,
         let figures = recording.as_ref().map(|recording| recording.job_result(start));
         named(entry, figures.unwrap_or_default())
     };
-    let rated = entries
-        .iter()
-        .zip(merged)
-        .map(|(entry, recording)| (&*entry.name, entry.rated_depth, recording.as_ref()));
+    let rated = entries.iter().zip(merged).map(|(entry, recording)| RatedJob {
+        name: &entry.name,
+        depth: entry.rated_depth,
+        pauses: entry.pauses,
+        recording: recording.as_ref(),
+    });
     let overloads = overloads_of_jobs(&rated.collect::<Vec<_>>());
     (entries.iter().zip(merged).map(figures).collect(), overloads)
 }

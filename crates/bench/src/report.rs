@@ -167,8 +167,8 @@ impl Parts<'_> {
         self.describe(&mut result);
         self.fill_machine(&mut result);
         self.warn(&mut result);
-        let (ramp_up, pauses) = (self.run.source.ramp_up_key(), self.run.source.pauses());
-        result.warnings.iter_mut().for_each(|warning| warning.fit_to(ramp_up, pauses));
+        let ramp_up = self.run.source.ramp_up_key();
+        result.warnings.iter_mut().for_each(|warning| warning.fit_to(ramp_up));
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
         }
@@ -227,7 +227,9 @@ impl Parts<'_> {
         open.for_each(|report| delays.merge(&report.ended.delays));
         if !result.warns_of(WarningKind::Overloaded) {
             let run_ns = result.simulated_seconds * 1e9;
-            result.warnings.extend(delays.overload(run_ns));
+            let overload = delays.overload(run_ns);
+            let pauses = self.run.source.pauses();
+            result.warnings.extend(overload.map(|one| one.with_pauses(pauses)));
         }
         result.notes.extend(delays.note());
         // In a closed loop a request is meant to start when it does. A lateness of 0 for each of
@@ -328,21 +330,22 @@ impl Parts<'_> {
                 },
             ),
         };
-        let complete = match method.batch {
-            1 => "it reaps completions as they arrive".to_owned(),
-            batch => format!("it reaps {batch} completions at a time"),
+        let complete = match (self.means, method.batch) {
+            // A call has one request, and returns with its completion.
+            (Means::Threads, _) => String::new(),
+            (_, 1) => " until completions arrive; it reaps completions as they arrive".to_owned(),
+            (_, n) => format!(" until completions arrive; it reaps {n} completions at a time"),
         };
         let submit = method.submit.map(|n| counted(u64::from(n), "request", "requests"));
         let submit = submit.map(|requests| format!(" and submits {requests} at a time"));
         let wait = match (self.means, method.wait.as_str()) {
-            (Means::Threads, _) => "waits in its own call",
+            (Means::Threads, _) => "waits in a call for each request",
             (_, "poll") => "polls in the kernel",
             (_, "spin") => "spins",
             _ => "sleeps",
         };
         result.notes.push(format!(
-            "method {}: engine {engine}; {jobs}{}; each {wait} until completions arrive; \
-             {complete}{}",
+            "method {}: engine {engine}; {jobs}{}; each {wait}{complete}{}",
             method.name,
             stays.unwrap_or_default(),
             submit.unwrap_or_default(),

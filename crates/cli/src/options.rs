@@ -56,7 +56,11 @@ const AT_TOP: [&str; 10] =
     ["workload", "fio", "seed", "for", "requests", "until", "set", "keep", "interval", "why"];
 
 /// Keys of tasks that failures and results of tasks name.
-const OF_TASKS: [&str; 16] = [
+const OF_TASKS: [&str; 20] = [
+    "flush_every",
+    "writes",
+    "range",
+    "threads",
     "active_range_percent",
     "journal",
     "resume",

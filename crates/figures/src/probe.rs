@@ -234,10 +234,10 @@ impl DeviceCheck {
             detail.push_str(&format!(", the run {}", run.text()));
             detail.push_str(match device.bytes() < run.bytes() {
                 true if device == Moved::default() => {
-                    ": it keeps no statistics (queue/iostats), or they were served from a cache"
+                    ": it keeps no statistics (queue/iostats), or the requests were served from a cache"
                 }
-                true if !direct => ": they were served from the page cache",
-                true => ": they were served from a cache or an unwritten extent",
+                true if !direct => ": the others were served from the page cache",
+                true => ": the others were served from a cache, a hole or an unwritten extent",
                 false if failed > 0 => ": it counts requests that failed as well",
                 false => ": another program uses it, or the system read ahead",
             });

@@ -98,19 +98,29 @@ impl Warning {
         Warning { help: Some(help.into()), ..self }
     }
 
-    /// Makes the help that of a load with the ramp-up `key`, whose name replaces `workload.ramp_up`. `None`: a trace, which
-    /// has no ramp-up and no more requests than it has. Help that it cannot follow is removed.
-    ///
-    /// Where the load `pauses` between its requests (`thinktime` in fio), an overload need not be the fault of the target.
-    pub fn fit_to(&mut self, key: Option<&str>, pauses: bool) {
-        if pauses && self.kind == WarningKind::Overloaded {
+    /// An overload of a load that `pauses` between its requests (`thinktime` in fio) need not be the fault of the target.
+    #[must_use]
+    pub fn with_pauses(mut self, pauses: bool) -> Warning {
+        if pauses {
             self.message.push_str(
                 "; the load pauses between its requests (`thinktime`), and this may be the limit instead of the target",
             );
         }
+        self
+    }
+
+    /// Makes the help that of a load with the ramp-up `key`, whose name replaces `workload.ramp_up`. `None`: a trace, which
+    /// has no ramp-up and no more requests than it has. Help that it cannot follow is removed.
+    pub fn fit_to(&mut self, key: Option<&str>) {
         const OF_GENERATORS: &str = "workload.ramp_up";
-        if key.is_none() {
-            self.help.take_if(|help| help.starts_with(MORE_REQUESTS));
+        // A job file has no number of requests of its own, and a number for all jobs would not say which.
+        if key != Some(OF_GENERATORS)
+            && self.help.take_if(|help| help.starts_with(MORE_REQUESTS)).is_some()
+            && key.is_some()
+        {
+            let longer =
+                "let the jobs issue more requests: raise `runtime`, `size` or `number_ios`";
+            self.help = Some(longer.to_owned());
         }
         let Some(help) = self.help.take_if(|help| help.contains(OF_GENERATORS)) else { return };
         // What stands in backticks is an option with its value in requests.
@@ -161,21 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn only_an_overload_may_come_from_pauses() {
-        let told = |kind| {
-            let mut warning = Warning::new(kind, "at the limit");
-            warning.fit_to(None, true);
-            warning.message
-        };
-        assert!(told(WarningKind::Overloaded).contains("`thinktime`"));
-        assert_eq!(told(WarningKind::WarmUp), "at the limit");
-    }
-
-    #[test]
     fn a_ramp_up_has_the_name_that_its_load_knows() {
         let named = |help: &str, key| {
             let mut warning = Warning::new(WarningKind::WarmUp, "").with_help(help);
-            warning.fit_to(key, false);
+            warning.fit_to(key);
             warning.help
         };
         let help = "leave it out with `--set workload.ramp_up=300`; see `docs`";
@@ -189,6 +188,7 @@ mod tests {
         assert_eq!(named("run longer", None).unwrap(), "run longer");
         let more = format!("{MORE_REQUESTS} 61957500 requests");
         assert_eq!(named(&more, None), None);
-        assert_eq!(named(&more, Some("ramp_time")).unwrap(), more);
+        assert_eq!(named(&more, Some("workload.ramp_up")).unwrap(), more);
+        assert!(named(&more, Some("ramp_time")).unwrap().contains("raise `runtime`"));
     }
 }

@@ -61,7 +61,8 @@ fn warning(of: &str, count: u64, all: u64) -> Option<Warning> {
     let needs: Vec<String> =
         missing.iter().map(|(name, needed)| format!("{name} needs {needed}")).collect();
     let message = format!(
-        "too few {of} ({count}) for {names}: fewer than ten requests are slower than it; {}",
+        "too few {of} ({count}) for {names}: fewer than ten requests are slower than {}; {}",
+        if first.is_empty() { "it" } else { "each" },
         needs.join(", ")
     );
     // Operations keep their shares in a run that is longer.
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(
             told(999, 0),
             [
-                "too few requests (999) for p99 and p99.9: fewer than ten requests are slower than it; p99 needs 1000, \
+                "too few requests (999) for p99 and p99.9: fewer than ten requests are slower than each; p99 needs 1000, \
               p99.9 needs 10000"
             ]
         );

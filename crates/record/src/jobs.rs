@@ -10,18 +10,31 @@ use crate::overload::Overload;
 use crate::recording::Recording;
 use crate::totals::is_data;
 
-/// The warnings about jobs whose requests arrive faster than they complete, for a result that is not filled yet. Each of `jobs`
-/// has a name, the largest number of outstanding requests (`None`: the job has no rate) and a recording (`None`: the job
-/// never began). A warning names its job if there are several; jobs with the same name have one warning.
-pub fn overloads_of_jobs(jobs: &[(&str, Option<u64>, Option<&Recording>)]) -> Vec<Warning> {
+/// A job of a file, to be judged on its own rate.
+#[derive(Clone, Copy, Debug)]
+pub struct RatedJob<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Most outstanding requests; `None` if the job has no rate.
+    pub depth: Option<u64>,
+    /// It pauses between its requests (`thinktime`).
+    pub pauses: bool,
+    /// What it recorded; `None` if it never began.
+    pub recording: Option<&'a Recording>,
+}
+
+/// The warnings about jobs whose requests arrive faster than they complete, for a result that is not filled yet. A warning
+/// names its job if there are several; jobs with the same name have one warning.
+pub fn overloads_of_jobs(jobs: &[RatedJob<'_>]) -> Vec<Warning> {
     let mut found: Vec<(&str, Warning)> = Vec::new();
-    for (name, limit, recording) in jobs {
-        let (Some(limit), Some(recording)) = (limit, recording) else { continue };
+    for RatedJob { name, depth, pauses, recording } in jobs {
+        let (Some(depth), Some(recording)) = (depth, recording) else { continue };
         if found.iter().any(|(told, _)| told == name) {
             continue;
         }
         let overload = Overload::find(recording.little.courses());
-        found.extend(overload.map(|overload| (*name, overload.warning(Some(*limit)))));
+        let warning = |one: Overload| one.warning(Some(*depth)).with_pauses(*pauses);
+        found.extend(overload.map(|overload| (*name, warning(overload))));
     }
     let named = |(name, warning): (&str, Warning)| match jobs {
         [_] => warning,
@@ -118,8 +131,9 @@ mod tests {
     #[test]
     fn the_job_that_falls_behind_its_rate_is_named() {
         let (fast, slow) = (job(2_000), job(500));
-        let (a, b) = (("a", Some(4), Some(&fast)), ("b", Some(4), Some(&slow)));
-        let told = overloads_of_jobs(&[a, b, ("never", Some(1), None), a]);
+        let rated = |name, recording| RatedJob { name, depth: Some(4), pauses: false, recording };
+        let (a, b) = (rated("a", Some(&fast)), rated("b", Some(&slow)));
+        let told = overloads_of_jobs(&[a, b, rated("never", None), a]);
         assert_eq!(told.len(), 1, "{told:?}");
         let start = "[a]: overloaded 2.0x: 2.000 k requests arrive per second, the target completes 1.000 k;";
         assert!(told[0].message.starts_with(start), "{told:?}");
@@ -127,7 +141,10 @@ mod tests {
                     are outstanding";
         assert_eq!(told[0].help.as_deref(), Some(help));
         assert!(overloads_of_jobs(&[a])[0].message.starts_with("overloaded 2.0x"));
-        assert!(overloads_of_jobs(&[("a", None, Some(&fast)), b]).is_empty());
+        assert!(overloads_of_jobs(&[RatedJob { depth: None, ..a }, b]).is_empty());
+        // The pauses of another job do not matter.
+        let pauses = |pauses| overloads_of_jobs(&[RatedJob { pauses, ..a }, b])[0].message.clone();
+        assert!(pauses(true).contains("`thinktime`") && !pauses(false).contains("`thinktime`"));
     }
 
     /// A result with an overloaded job has no second warning with the advice to run longer, and the requests of all jobs
@@ -145,7 +162,12 @@ mod tests {
             kinds.collect::<Vec<_>>()
         };
         let fast = job(2_000);
-        let told = overloads_of_jobs(&[("a", Some(1), Some(&fast))]);
+        let told = overloads_of_jobs(&[RatedJob {
+            name: "a",
+            depth: Some(1),
+            pauses: false,
+            recording: Some(&fast),
+        }]);
         assert_eq!(judged(told), [WarningKind::Overloaded]);
         assert!(!judged(Vec::new()).contains(&WarningKind::Overloaded));
     }

@@ -6,7 +6,7 @@ use ssdyno_figures::{Keep, LiveSnapshot};
 use crate::batches::Batches;
 use crate::buckets::Grid;
 use crate::little::Little;
-use crate::recording::{Recording, RequestLoop};
+use crate::recording::{LeftOut, Recording, RequestLoop};
 use crate::rows::{Row, Rows};
 use crate::series::Series;
 use crate::slices::{LANES, Slices, View};
@@ -30,6 +30,7 @@ pub struct Recorder {
     restart_at: Time,
     skip: u64,
     skipped: u64,
+    left_out: LeftOut,
     interval: Option<Time>,
     /// Length of the first bucket of an automatic series.
     first_interval: Time,
@@ -54,6 +55,7 @@ impl Recorder {
             restart_at: Time::MAX,
             skip: 0,
             skipped: 0,
+            left_out: LeftOut::default(),
             interval,
             first_interval: Grid::FIRST_INTERVAL,
             arrivals: 0,
@@ -255,7 +257,7 @@ impl Recorder {
 
     /// Takes a request that has completed and is not to be in any figure, though others that
     /// complete at the same time are: the ramp-up of one job among several.
-    pub fn leave_out(&mut self, intended: Time, completed: Time) {
+    pub fn leave_out(&mut self, request: &Request, intended: Time, completed: Time) {
         if completed >= self.restart_at {
             self.restart();
         }
@@ -267,6 +269,7 @@ impl Recorder {
         // Little's law must count its stay as it counts its departure.
         if completed >= self.start {
             self.little.stayed(intended, completed, self.start);
+            self.left_out.add(request);
         }
     }
 
@@ -324,6 +327,7 @@ impl Recorder {
             end,
             interval: self.interval,
             skipped: self.skipped,
+            left_out: self.left_out,
             skip_unfinished: self.start == Time::MAX,
             request_loop: RequestLoop::Open { limit: None },
             announced: self.arrivals > 0,

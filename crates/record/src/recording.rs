@@ -1,10 +1,10 @@
 //! From what was recorded to the figures of a result.
 
 use serde::{Deserialize, Serialize};
-use ssdyno_block::{Op, Time, counted};
+use ssdyno_block::{Op, Request, Time, counted};
 use ssdyno_figures::{
     ByOp, Confidence, Histogram, Invariant, Latency, LatencyAtMost, LatencyBin, LatencyByOp,
-    LiveSnapshot, RunResult, SCHEMA_VERSION, picoseconds, rank, seconds,
+    LiveSnapshot, RunResult, SCHEMA_VERSION, Warning, WarningKind, picoseconds, rank, seconds,
 };
 
 use crate::batches::Batches;
@@ -54,6 +54,29 @@ impl RequestLoop {
     }
 }
 
+/// Requests that completed inside the window, and are in no figure of requests. The device did work for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Number of all.
+    pub requests: u64,
+    /// Bytes of the writes among them, where they are known.
+    pub written_bytes: u64,
+}
+
+impl LeftOut {
+    pub(crate) fn add(&mut self, request: &Request) {
+        self.requests += 1;
+        if request.op == Op::Write {
+            self.written_bytes += u64::from(request.length_bytes);
+        }
+    }
+
+    fn merge(&mut self, other: LeftOut) {
+        self.requests += other.requests;
+        self.written_bytes += other.written_bytes;
+    }
+}
+
 /// A finished recording. It travels without its rows, which stay where they were recorded.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Recording {
@@ -66,6 +89,7 @@ pub struct Recording {
     #[serde(skip)]
     pub(crate) interval: Option<Time>,
     pub(crate) skipped: u64,
+    pub(crate) left_out: LeftOut,
     pub(crate) skip_unfinished: bool,
     pub(crate) announced: bool,
     pub(crate) request_loop: RequestLoop,
@@ -98,12 +122,15 @@ impl Recording {
         let mut rows = Vec::new();
         let mut parts = parts.into_iter().map(|mut part| {
             part.little.advance(end);
+            // Each part knows its own ramp-up only, and not what it wrote then.
+            part.left_out.requests += if part.start > start { part.skipped } else { 0 };
             rows.extend(part.rows.take());
             part
         });
         let mut all = parts.next()?;
         for part in parts {
             all.skipped += part.skipped;
+            all.left_out.merge(part.left_out);
             all.skip_unfinished &= part.skip_unfinished;
             all.request_loop.merge(part.request_loop);
             all.arrivals += part.arrivals;
@@ -167,6 +194,11 @@ impl Recording {
     /// Requests that never completed, see [`RunResult::unanswered`].
     pub fn unanswered(&self) -> u64 {
         self.ops.iter().map(Totals::unanswered).sum()
+    }
+
+    /// Requests of the ramp-up of one job that completed while others were recorded.
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
     }
 
     /// Requests among [`requests`](Recording::requests) that spent no time in the device, such as hits in a cache before it.
@@ -397,10 +429,14 @@ impl Recording {
                  the ramp-up",
                 counted(skipped, "request", "requests")
             ));
+        } else if self.left_out.requests > 0 {
+            let message = "the ramp-up of a job lies within the recorded window: the rates of the run contain its time and not its requests";
+            let warning = Warning::new(WarningKind::WarmUp, message);
+            result.warnings.push(warning.with_help("use the figures of the jobs"));
         } else if self.skipped > result.requests {
             let (skipped, recorded) = (self.skipped, result.requests);
             result.notes.push(format!(
-                "the ramp-up ({}) is longer than the recorded part ({recorded}) and is not in the figures; `requests` counts from the end of the ramp-up",
+                "the figures cover the last {recorded} requests and not the ramp-up before them ({})",
                 counted(skipped, "request", "requests")
             ));
         }

@@ -263,7 +263,7 @@ fn figures(
     }
     let ends = match starts_ns.len() {
         0 | 1 => "",
-        _ => "; the figures end when the rows of the first job end",
+        _ => "; the figures end where the rows of a running job end first",
     };
     result.notes.push(format!(
         "recovered from the rows of {}: the program was killed during the run; up to two seconds before that, the probe samples and the tool overhead are missing{ends}",

@@ -84,9 +84,9 @@ const START_UP_DEVIATIONS: f64 = 5.0;
 /// ([`ratio_interval`]).
 pub(crate) fn ratio(amounts: &[f64], weights: &[f64]) -> Option<Ratio> {
     let weight: f64 = weights.iter().sum();
-    // Two batches have one pair of neighbours, and no correlation can be found from that.
-    // Without weight there is no ratio.
-    if amounts.len() < 3 || weight <= 0.0 {
+    // Two batches have one pair of neighbours, and no correlation can be found from that. Batches without
+    // weight, such as those without writes, show nothing.
+    if weights.iter().filter(|weight| **weight > 0.0).count() < 3 {
         return None;
     }
     let cut = start_up(amounts, weights);
@@ -161,7 +161,8 @@ pub(crate) fn starts_up(batches: &[f64]) -> bool {
 /// period of a queue, whose intervals then miss the truth.
 fn start_up(amounts: &[f64], weights: &[f64]) -> usize {
     let half = amounts.len() / 2;
-    if half < 5 {
+    // Where the second half has no weight - writes that end early - it shows nothing.
+    if half < 5 || weights[half..].iter().sum::<f64>() <= 0.0 {
         return 0;
     }
     // The second half is what the run has become. A start-up that lasts longer than half of the
@@ -364,6 +365,16 @@ mod tests {
             started.rotate_left(lead + 12);
             assert!(half(&started) > 10.0 * half(&steady), "{lead}");
         }
+    }
+
+    /// Writes of the first group of jobs only: their mean is 10 in each batch, and nothing is known of the second half.
+    #[test]
+    fn an_amount_of_the_first_half_only_has_no_start_up() {
+        let of = |at: usize, value: f64| if at < 40 { value } else { 0.0 };
+        let amounts: Vec<f64> = (0..100).map(|at| of(at, 100.0 + (at % 3) as f64)).collect();
+        let weights: Vec<f64> = (0..100).map(|at| of(at, 10.0)).collect();
+        let interval = ratio_interval(10.1, &amounts, &weights).unwrap();
+        assert!(interval.low > 9.9 && interval.high < 10.3, "{interval:?}");
     }
 
     #[test]

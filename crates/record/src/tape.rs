@@ -8,7 +8,7 @@ use ssdyno_figures::{Keep, LiveSnapshot};
 use crate::batches::Batches;
 use crate::buckets::Grid;
 use crate::little::Little;
-use crate::recording::{Recording, RequestLoop};
+use crate::recording::{LeftOut, Recording, RequestLoop};
 use crate::rows::{Row, Rows, Spool, Strip};
 use crate::series::{OpSums, Series};
 use crate::slices::{LANES, Slices, View};
@@ -330,6 +330,7 @@ impl Tape {
             end,
             interval: self.interval,
             skipped: self.skipped,
+            left_out: LeftOut::default(),
             skip_unfinished,
             request_loop: RequestLoop::Open { limit: None },
             announced: true,

@@ -409,7 +409,7 @@ impl State {
             drive.recorder.record_of(stream, &request, [intended, submitted], completion);
             self.explain(drive, window, (&request, [intended, submitted]), completion);
         } else {
-            drive.recorder.leave_out(intended, completion.completed);
+            drive.recorder.leave_out(&request, intended, completion.completed);
         }
         // Latency counts from the intended start. Counting from the submission would leave out the
         // wait for a full device: the coordinated omission of closed measurements.

@@ -150,7 +150,7 @@ impl Parts<'_> {
         result.until = self.ended.precision;
         result.stopped_because = Some(self.stop_reason());
         self.fill_flash(&mut result, recording);
-        self.fill_energy(&mut result);
+        self.fill_energy(&mut result, recording.left_out().requests);
         self.fill_cost(&mut result);
         result.busy_share = self.busy_share();
         result.busy_by_part = self.busy_by_part();
@@ -173,7 +173,7 @@ impl Parts<'_> {
         result.warnings.extend(medium::warnings(self.before, &after.device, written, share));
         let window = &self.ended.window;
         let window_seconds = recording.window().as_s_f64();
-        let (ramp_up, pauses) = (self.run.source.ramp_up_key(), self.run.source.pauses());
+        let ramp_up = self.run.source.ramp_up_key();
         let credits = medium::credits(window, &after.device, window_seconds, ramp_up.is_some());
         result.warnings.extend(credits);
         host_report::describe_cache(&mut result, recording.outside_device());
@@ -181,7 +181,7 @@ impl Parts<'_> {
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);
         faults::blame(&mut result);
-        result.warnings.iter_mut().for_each(|warning| warning.fit_to(ramp_up, pauses));
+        result.warnings.iter_mut().for_each(|warning| warning.fit_to(ramp_up));
         if self.window_known {
             let said = (self.before, &after.device);
             let run = (&self.run.device, &self.run.source);
@@ -254,7 +254,7 @@ impl Parts<'_> {
     fn written(&self, recording: &Recording) -> Written {
         Written {
             all_bytes: self.ended.written_bytes,
-            recorded_bytes: recording.bytes(Op::Write),
+            recorded_bytes: recording.bytes(Op::Write) + recording.left_out().written_bytes,
             programmed_bytes: self
                 .flash_bytes(|counts| counts.get(Activity::Program, FlashCause::Host))
                 .unwrap_or_default(),
@@ -287,13 +287,14 @@ impl Parts<'_> {
         sizes.all(|size| size == first).then(|| f64::from(first))
     }
 
-    fn fill_energy(&self, result: &mut RunResult) {
+    fn fill_energy(&self, result: &mut RunResult, left_out: u64) {
         let energy = self.energy;
         // A device that takes no energy in any time has no energy model. Zero joules would look like a figure.
         if energy.total_joules <= 0.0 && energy.seconds > 0.0 {
             return;
         }
-        let requests = result.requests as f64;
+        // Energy goes to all requests of the window, also those of a ramp-up inside it.
+        let requests = (result.requests + left_out) as f64;
         result.energy_seconds = Some(energy.seconds);
         let [flash, cpu, dram, bus, parts] = energy.component_joules;
         result.energy_joules = Some(Energy {

@@ -162,7 +162,7 @@ impl Unsettled {
         let why = match self.overwritten {
             Some([share, needed]) => format!(
                 "{} % of the pages that the load writes were overwritten since the preconditioning, and write amplification \
-                 still rises until {} % are",
+                 still rises until {} % have been overwritten",
                 significant(share * 100.0, 2),
                 significant(needed * 100.0, 2)
             ),
@@ -251,7 +251,7 @@ mod tests {
             told.contains("2.1 % of the pages that the load writes were overwritten"),
             "{told}"
         );
-        assert!(told.contains("still rises until 10 % are"), "{told}");
+        assert!(told.contains("still rises until 10 % have been"), "{told}");
         assert!(told.ends_with("ramp_up=800000`"), "{told}");
         for times in [1e9, f64::INFINITY] {
             let told = unsettled(times).warning(200_000).line();

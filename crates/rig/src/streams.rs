@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Completion, Request, Time};
 use ssdyno_figures::{JobResult, Keep, Warning};
-use ssdyno_record::{Recorder, Recording, RowNames, overloads_of_jobs};
+use ssdyno_record::{RatedJob, Recorder, Recording, RowNames, overloads_of_jobs};
 use ssdyno_workload::FioEntry;
 
 /// Recorders of the streams of a workload, see [`Workload::stream`](ssdyno_workload::Workload).
@@ -91,7 +91,12 @@ impl Streams {
             self.entries.into_iter().map(finished).collect();
         let rated: Vec<_> = entries
             .iter()
-            .map(|(entry, recording)| (&*entry.name, entry.rated_depth, recording.as_ref()))
+            .map(|(entry, recording)| RatedJob {
+                name: &entry.name,
+                depth: entry.rated_depth,
+                pauses: entry.pauses,
+                recording: recording.as_ref(),
+            })
             .collect();
         let overloads = overloads_of_jobs(&rated);
         let figures = |(entry, recording): (FioEntry, Option<Recording>)| {

@@ -174,7 +174,27 @@ pub fn settings(arguments: &[String]) -> Result<Vec<Setting>, Failure> {
         setting.understand();
         Ok(setting)
     };
-    arguments.iter().map(parse).collect()
+    let settings = arguments.iter().map(parse).collect::<Result<Vec<Setting>, Failure>>()?;
+    check_together(&settings)?;
+    Ok(settings)
+}
+
+/// Refuses a value for a table of which a later setting sets a key: the table would replace the value without a word.
+fn check_together(settings: &[Setting]) -> Result<(), Failure> {
+    let below =
+        |key: &str, of: &str| key.strip_prefix(of).is_some_and(|rest| rest.starts_with('.'));
+    for (at, value) in settings.iter().enumerate().filter(|(_, one)| !one.value.is_table()) {
+        let Some(later) = settings[at + 1..].iter().find(|later| below(&later.key, &value.key))
+        else {
+            continue;
+        };
+        let what = format!("`{}` is a table: `{}` is one of its keys", value.key, later.key);
+        return Err(Failure::usage(what)
+            .with_help(format!("`ssdyno explain {}` lists its keys; set one of them", value.key))
+            .with_key(&value.key)
+            .at(Some(value.place(false, "not a table"))));
+    }
+    Ok(())
 }
 
 /// Refuses settings of the workload for `what`, which has none.
@@ -314,6 +334,20 @@ mod tests {
         assert_eq!(table.keys().collect::<Vec<_>>(), ["block_size"]);
         Setting::parse("workload.block_sizes=[]").unwrap().apply(&mut table);
         assert_eq!(table.keys().collect::<Vec<_>>(), ["block_sizes"]);
+    }
+
+    #[test]
+    fn a_value_for_a_table_is_refused_whatever_follows() {
+        let given = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(|one| (*one).to_owned()).collect();
+            settings(&arguments).map_err(|failure| failure.message)
+        };
+        let told = "`workload.address` is a table: `workload.address.theta` is one of its keys";
+        let wrong = ["workload.address=zipf", "workload.depth=4", "workload.address.theta=1.2"];
+        assert_eq!(given(&wrong).unwrap_err(), told);
+        let table = ["workload.address={ pattern = \"zipf\" }", "workload.address.theta=1.2"];
+        assert!(given(&table).is_ok());
+        assert!(given(&["workload.read_percent=70", "workload.requests=4"]).is_ok());
     }
 
     #[test]

@@ -113,7 +113,10 @@ impl Requirement {
     /// # Errors
     /// It is none, or is about the cost of a design; the message says which.
     pub fn of_run(text: &str) -> Result<Requirement, String> {
-        let bound: Requirement = text.parse()?;
+        let bound: Requirement = text.parse().map_err(|error: String| {
+            // Costs are in no run.
+            error.replace(&format!(", {}", COSTS.join(", ")), "")
+        })?;
         match COSTS.contains(&bound.figure) {
             true => {
                 let figure = bound.figure;

@@ -358,7 +358,7 @@ mod tests {
             |bound: &str, kind| requirements(&[bound.parse().unwrap()], &result(kind)).remove(0);
         let gate = judge("iops>89k", WarningKind::NotExhausted);
         assert_eq!(gate.verdict, GateVerdict::Undecided);
-        assert!(gate.line().ends_with("with 95 %, but no block was erased)"), "{}", gate.line());
+        assert!(gate.line().ends_with("confidence, but no block was erased)"), "{}", gate.line());
         let text = junit("run", std::slice::from_ref(&gate)).unwrap();
         assert!(text.contains("errors=\"1\"") && text.contains("no block was erased"), "{text}");
         assert_eq!(serde_json::to_value(&gate).unwrap()["doubt"], "no block was erased");

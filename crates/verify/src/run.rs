@@ -343,9 +343,11 @@ impl Run<'_> {
             Reader::new(self.medium, &self.shared, block_bytes, plan.sector_bytes, plan.run);
         let mut buffer = Aligned::new(plan.block_bytes as usize);
         // Every thread has the same number of epochs, so that all meet at each barrier.
-        let each = plan.writes.div_ceil(threads);
-        for epoch in 0..each.div_ceil(plan.flush_every) {
-            let writes = plan.flush_every.min(each - epoch * plan.flush_every);
+        let most = plan.writes.div_ceil(threads);
+        let own_writes = plan.writes / threads + u64::from(index < plan.writes % threads);
+        for epoch in 0..most.div_ceil(plan.flush_every) {
+            let left = own_writes.saturating_sub(epoch * plan.flush_every);
+            let writes = plan.flush_every.min(left);
             for _ in 0..writes {
                 if self.shared.stopped() {
                     break;

@@ -38,8 +38,7 @@ fn a_depth_that_always_meets_the_target_is_the_largest() {
         assert!((last..=last + 6).contains(&result.requests), "{} {last}", result.requests);
         assert_eq!(measured.recording.rows().unwrap().len() as u64, result.requests);
         assert!(result.simulated_seconds >= 0.05 && result.simulated_seconds < 5.0);
-        let note =
-            "latency_target: depth 6 is the greatest that meets 50 % of the requests of 50 ms";
+        let note = "latency_target: depth 6 was the greatest with 50 % of the requests in 50 ms";
         assert!(result.notes.iter().any(|told| told.starts_with(note)), "{:?}", result.notes);
     }
 }

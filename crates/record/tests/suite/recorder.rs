@@ -123,7 +123,7 @@ fn ramp_up_by_count_starts_the_window_at_its_last_completion() {
     let window = by_completion[9_999].2.completed - start;
     assert!((result.simulated_seconds - window.as_s_f64()).abs() < 1e-9);
     assert!(result.invariants.iter().all(|i| i.holds), "{:?}", result.invariants);
-    let longer = "is longer than the recorded part";
+    let longer = "and not the ramp-up before them";
     let says = |result: &RunResult| result.notes.iter().any(|n| n.contains(longer));
     assert!(!says(&result), "{:?}", result.notes);
     let mostly = run(Recorder::new(Keep::All, None).skip_first(9_990), &done);

@@ -80,7 +80,7 @@ fn jobs_of_a_file_search_each_for_itself() {
     }
     let all: u64 = result.jobs.iter().map(|job| job.requests).sum();
     assert_eq!(result.requests, all);
-    let note = "[one]: latency_target: depth 12 is the greatest that meets";
+    let note = "[one]: latency_target: depth 12 was the greatest with";
     assert!(result.notes.iter().any(|told| told.starts_with(note)), "{:?}", result.notes);
 }
 

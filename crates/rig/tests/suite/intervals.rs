@@ -1,11 +1,14 @@
 //! Intervals of the figures that are counts of the whole device, and the power over time that one of them is made of.
 
+use std::path::Path;
+
 use ssdyno_block::units::Bytes;
 use ssdyno_figures::{Interval, RunResult, WarningKind};
 use ssdyno_ftl::buffer::BufferPolicy;
 use ssdyno_ftl::{Fill, Precondition};
-use ssdyno_rig::{KeepGoing, SimRun};
+use ssdyno_rig::{KeepGoing, SimRun, Source};
 use ssdyno_ssd::{Config, presets};
+use ssdyno_workload::read_fio_jobs;
 
 use crate::common;
 
@@ -233,5 +236,42 @@ fn the_contents_of_the_write_buffer_do_not_change_write_amplification() {
     for keys in ["requests = 10000", "ramp_up = 20000\nrequests = 10000"] {
         let short = buffered(keys).write_amplification.unwrap();
         assert!((short / long - 1.0).abs() < 0.02, "{keys}: {short}, {long} in the long run");
+    }
+}
+
+/// The second group of jobs has a ramp-up, which lies within the window of the run. What the device does for its writes goes to
+/// them, too: write amplification and energy per request are those of the same run without a ramp-up. The rates are not, and a
+/// warning says so.
+#[test]
+fn a_ramp_up_within_the_window_is_shared_out() {
+    let ran = |ramp_time: &str| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ramp{ramp_time}.fio"));
+        let job = format!(
+            "[global]\nrw=randwrite\nbs=4k\nioengine=libaio\niodepth=32\nrate_iops=1000\ntime_based\n[a]\nruntime=5\n\
+             [b]\nstonewall\nramp_time={ramp_time}\nruntime={}\n",
+            15 - ramp_time.parse::<u32>().unwrap()
+        );
+        std::fs::write(&path, job).unwrap();
+        let jobs = read_fio_jobs(&path).unwrap();
+        let mut device = Config::parse(presets::find("config-a").unwrap().text).unwrap();
+        (device.flash.channels, device.flash.chips_per_channel) = (8, 1);
+        (device.flash.blocks_per_plane, device.flash.pages_per_block) = (128, 32);
+        device.ftl.over_provisioning = 0.25;
+        let run = common::of(device, Source::Jobs { path, jobs });
+        run.execute(&mut |_| KeepGoing::Continue).unwrap().result
+    };
+    let [whole, with] = ["0", "10"].map(ran);
+    let says = |run: &RunResult| {
+        run.warnings.iter().any(|one| one.message.starts_with("the ramp-up of a job lies within"))
+    };
+    assert!(!says(&whole) && says(&with), "{:?}", with.warnings);
+    // Requests of the ramp-up that end after it count.
+    assert!(whole.requests == 20_000 && with.requests.abs_diff(10_000) <= 32);
+    let figures = |run: &RunResult| {
+        [run.write_amplification, run.energy_joules.and_then(|energy| energy.per_request)]
+    };
+    for (whole, with) in figures(&whole).into_iter().zip(figures(&with)) {
+        let ratio = with.unwrap() / whole.unwrap();
+        assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
     }
 }

@@ -288,7 +288,7 @@ impl Searching {
             true => "no window ended".to_owned(),
             false => format!("tried {}", depths.join(", ")),
         };
-        let rule = format!("{percentile} % of the requests of {window} within {latency}");
+        let rule = format!("{percentile} % of the requests in {window} within {latency}");
         let depth = self.search.depth();
         let job = self.at.as_ref().map_or(String::new(), |at| format!("{}: ", at.text));
         match (keeps_adapting, self.is_found()) {
@@ -297,12 +297,12 @@ impl Searching {
                  figures are of all depths"
             ),
             (false, true) => format!(
-                "{job}latency_target: depth {depth} is the greatest that meets {rule} ({tried}); the figures cover \
+                "{job}latency_target: depth {depth} was the greatest with {rule} ({tried}); the figures cover \
                  this depth only{}",
                 self.missed()
             ),
             (false, false) if self.is_hopeless => {
-                format!("{job}latency_target: no depth meets {rule} ({tried})")
+                format!("{job}latency_target: no depth has {rule} ({tried})")
             }
             (false, false) => format!(
                 "{job}latency_target: the search for {rule} was not over when the job ended ({tried}): more \

@@ -96,7 +96,7 @@ fn the_greatest_depth_that_meets_the_target_is_found() {
         let played = play(config(&plan(depth, latency_us, "")).unwrap(), usize::MAX);
         let Played { search, notes, recorded, .. } = &played;
         assert_eq!((search.depth, search.met), (fits, true), "{latency_us} us of {depth}: {notes}");
-        assert!(notes.contains(&format!("depth {fits} is the greatest that meets")), "{notes}");
+        assert!(notes.contains(&format!("depth {fits} was the greatest with")), "{notes}");
         // The recording contains one window at this depth, and nothing from other windows.
         let window = played.end - played.from;
         assert!(window >= Time::from_ms(100) && window < Time::from_ms(110), "{window}");
@@ -118,7 +118,7 @@ fn a_percentile_allows_for_some_that_are_slow() {
     let error = never.error.unwrap();
     assert!(error.starts_with("`latency_target`: no depth meets it: with one request"), "{error}");
     // The note says the same as the error, which was taken before.
-    assert!(never.notes.contains("no depth meets 99 % of the requests"), "{}", never.notes);
+    assert!(never.notes.contains("no depth has 99 % of the requests"), "{}", never.notes);
     assert!(!never.search.met && never.from == Time::MAX && never.search.depth == 1);
     assert_eq!(never.search.tried.len(), 3, "three windows in a row");
     // With all in time asked for, the first slow one ends it.

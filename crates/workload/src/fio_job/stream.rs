@@ -84,6 +84,8 @@ pub struct FioEntry {
     pub copies: u32,
     /// Most requests outstanding in all of its streams, if the job has a rate; `None` without a rate.
     pub rated_depth: Option<u64>,
+    /// See [`FioJob::pauses`].
+    pub pauses: bool,
 }
 
 /// The units of separate reports, as in fio: each copy, or with `group_reporting` each section.
@@ -92,7 +94,8 @@ pub fn fio_entries(jobs: &[FioJob]) -> Vec<FioEntry> {
         let (rows, copies) = if job.copies_as_one { (1, job.copies) } else { (job.copies, 1) };
         let depth = u64::from(job.load.depth) * u64::from(copies);
         let rated_depth = job.load.arrivals.as_ref().map(|_| depth);
-        let entry = FioEntry { name: job.name.clone(), group: job.group, copies, rated_depth };
+        let (name, pauses) = (job.name.clone(), job.pauses());
+        let entry = FioEntry { name, group: job.group, copies, rated_depth, pauses };
         std::iter::repeat_n(entry, rows as usize)
     });
     entries.collect()
