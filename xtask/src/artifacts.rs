@@ -42,9 +42,17 @@ pub(crate) fn programs(workspace: &Workspace) -> Result<Vec<Artifact>> {
 /// # Errors
 /// When it does not build.
 pub(crate) fn product(workspace: &Workspace) -> Result<Cmd> {
+    Ok(Cmd::new(program(workspace)?).dir(&workspace.root))
+}
+
+/// Builds the product and returns its path.
+///
+/// # Errors
+/// When it does not build.
+pub(crate) fn program(workspace: &Workspace) -> Result<String> {
     let found = programs(workspace)?.into_iter().find(|a| a.kind == "bin" && a.name == "ssdyno");
     let Some(product) = found else { bail!("the workspace has no binary called `ssdyno`") };
-    Ok(Cmd::new(product.executable.to_string_lossy()).dir(&workspace.root))
+    Ok(product.executable.display().to_string())
 }
 
 /// Builds all tests but those in documentation.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::artifacts;
 use crate::command::{Cmd, ci};
 use crate::report::Outcome;
 use crate::workspace::Workspace;
@@ -52,11 +53,9 @@ pub(crate) fn test(workspace: &Workspace) -> Result<Outcome> {
     if !run(workspace, &python, &install)? {
         return Ok(Outcome::Failed("the wheel cannot be installed".to_owned()));
     }
-    // `sweep --dask` of the command line is tested with the workers of the package.
-    if !Cmd::cargo(&workspace.root, ["build", "-p", "ssdyno"]).announced().stream()? {
-        return Ok(Outcome::Failed("the program does not build".to_owned()));
-    }
-    let program = workspace.target_directory.join("debug/ssdyno").display().to_string();
+    // `sweep --dask` of the command line is tested with the workers of the package. `cargo build -p` would choose other
+    // features of dependencies than the tests have, and compile most crates once more.
+    let program = artifacts::program(workspace)?;
     let tests = format!("{PACKAGE}/tests");
     let pytest = Cmd::new(&python)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", &tests])

@@ -137,8 +137,8 @@ mod tests {
         assert_eq!(told.len(), 1, "{told:?}");
         let start = "[a]: overloaded 2.0x: 2.000 k requests arrive per second, the target completes 1.000 k;";
         assert!(told[0].message.starts_with(start), "{told:?}");
-        let help = "lower the arrival rate below 1.000 k requests per second, or raise the depth: at most 4 requests \
-                    are outstanding";
+        let help = "lower the arrival rate below 1.000 k requests per second; a greater depth (now 4) helps only \
+                    if the target serves more requests at once";
         assert_eq!(told[0].help.as_deref(), Some(help));
         assert!(overloads_of_jobs(&[a])[0].message.starts_with("overloaded 2.0x"));
         assert!(overloads_of_jobs(&[RatedJob { depth: None, ..a }, b]).is_empty());

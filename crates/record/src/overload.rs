@@ -1,6 +1,6 @@
 //! Whether requests arrive faster than the target completes them.
 
-use ssdyno_block::{Time, counted};
+use ssdyno_block::Time;
 use ssdyno_figures::{DEPTH_ENOUGH, Warning, WarningKind, rate, seconds, significant};
 
 use crate::count_over_time::CountOverTime;
@@ -205,11 +205,13 @@ fn completions_per_second(departures: &CountOverTime) -> Option<f64> {
     (seconds > 0.0).then(|| to.1.saturating_sub(from.1) as f64 / seconds)
 }
 
-/// With few requests outstanding it may be the limit that does not keep up, and not the target.
+/// With few requests outstanding it may be the limit that does not keep up, and not the target. One run cannot tell
+/// them apart: by Little's law, a target that serves one request at a time has the same figures.
 fn or_raise(limit: Option<u64>) -> String {
     limit.filter(|limit| *limit < DEPTH_ENOUGH).map_or_else(String::new, |limit| {
-        let requests = counted(limit, "request is", "requests are");
-        format!(", or raise the depth: at most {requests} outstanding")
+        format!(
+            "; a greater depth (now {limit}) helps only if the target serves more requests at once"
+        )
     })
 }
 

@@ -1,6 +1,5 @@
 //! A curve as text and as pictures.
 
-use serde_json::Value;
 use ssdyno_report::{Axis as PlotAxis, Plot, aligned, figure_format, html_table};
 
 use crate::curve::{Curve, CurvePoint};
@@ -62,20 +61,17 @@ pub(crate) fn knee(curve: &Curve) -> Option<String> {
         return Some(format!("No knee: {what} still rises at {key}={last}"));
     };
     let first = curve.points.iter().find(|point| point.power.is_some());
-    let side = |word: &str, bound: &Option<Value>| {
-        bound.as_ref().map(|at| format!("{word} {}", value(at)))
+    let is_first = first.is_some_and(|point| point.value == knee.value);
+    let place = match (&knee.above, &knee.below) {
+        (Some(above), Some(below)) => format!("between {} and {}", value(above), value(below)),
+        (Some(above), None) => format!("above {}", value(above)),
+        (None, Some(below)) if is_first => {
+            format!("below {}; no smaller value was run", value(below))
+        }
+        (None, Some(below)) => format!("below {}", value(below)),
+        (None, None) => "the runs are too short to limit its place".to_owned(),
     };
-    let mut sides: Vec<String> =
-        [side("above", &knee.above), side("below", &knee.below)].into_iter().flatten().collect();
-    if first.is_some_and(|point| point.value == knee.value) {
-        sides.insert(0, "the first value".to_owned());
-    }
-    let sides = if sides.is_empty() {
-        "the runs are too short to say more".to_owned()
-    } else {
-        sides.join(", ")
-    };
-    Some(format!("Knee at {key}={} ({sides}), where {what} is greatest", value(&knee.value)))
+    Some(format!("Knee at {key}={}: {what} is greatest there ({place})", value(&knee.value)))
 }
 
 /// Figures against the value, with their intervals as areas.
@@ -119,4 +115,40 @@ fn picture(
         plot.line(class, label, &line(&|figure| figure.value));
     }
     plot.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{knee as knee_line, *};
+    use crate::curve::Knee;
+
+    /// A knee at the smallest value that was run may lie below it.
+    #[test]
+    fn a_knee_names_its_place() {
+        let power = Some(SweepFigure { value: 1.0, ..SweepFigure::default() });
+        let point = |number: u64| CurvePoint {
+            value: json!(number),
+            number: number as f64,
+            design: number,
+            power,
+        };
+        let place = |at: u64, above: Option<u64>, below: Option<u64>| {
+            let value = |number: u64| json!(number);
+            let knee = Knee { value: json!(at), above: above.map(value), below: below.map(value) };
+            let points = [1, 2, 4].map(point).to_vec();
+            knee_line(&Curve { key: "workload.depth".to_owned(), points, knee: Some(knee) })
+                .unwrap()
+        };
+        let of = |at: u64, place: &str| {
+            let text = "throughput divided by mean latency is greatest there";
+            format!("Knee at workload.depth={at}: {text} ({place})")
+        };
+        assert_eq!(place(2, Some(1), Some(4)), of(2, "between 1 and 4"));
+        assert_eq!(place(1, None, Some(2)), of(1, "below 2; no smaller value was run"));
+        assert_eq!(place(2, None, Some(4)), of(2, "below 4"));
+        assert_eq!(place(2, Some(1), None), of(2, "above 1"));
+        assert_eq!(place(2, None, None), of(2, "the runs are too short to limit its place"));
+    }
 }
