@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
+
 use crate::answer::Answer;
 use crate::assumptions::{AssumedValue, Assumptions};
+use crate::error::{defect, parse};
 use crate::measured::{Measured, PointPlan};
 use crate::vary::{Answers, Step, Varied, judge, vary};
 use crate::{
@@ -13,50 +16,77 @@ use crate::{
 /// What the runs say of a statement, and the numbers; `None` where what it needs was not run.
 pub(crate) type Verdict = Option<(Answer, String)>;
 
+/// A statement as the file of its paper has it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Statement {
+    text: String,
+    /// Figures and tables beside which it stands.
+    #[serde(default)]
+    pub(crate) about: Vec<String>,
+    /// Runs without which it cannot be checked.
+    #[serde(default)]
+    pub(crate) runs: Vec<String>,
+}
+
 /// A statement and how it is checked.
 #[derive(Debug)]
-pub(crate) struct ClaimCheck<F: 'static> {
+pub(crate) struct ClaimCheck<F> {
     pub(crate) name: &'static str,
-    pub(crate) text: &'static str,
-    /// Figures and tables beside which it stands.
-    pub(crate) about: &'static [&'static str],
+    pub(crate) statement: Statement,
     /// Gives the [`Verdict`] on what the paper's runs gave.
     pub(crate) check: F,
 }
 
 /// All statements of a paper.
 #[derive(Debug)]
-pub(crate) struct Claims<F: 'static> {
-    pub(crate) paper: &'static str,
-    pub(crate) checks: &'static [ClaimCheck<F>],
+pub(crate) struct Claims<F> {
+    paper: &'static str,
+    pub(crate) checks: Vec<ClaimCheck<F>>,
 }
 
-impl<F> Claims<F> {
+impl<F: Copy> Claims<F> {
+    /// The statements in `text`, which `file` contains by name, in the order of `checks`.
+    ///
+    /// # Errors
+    /// Statements and checks do not have the same names.
+    pub(crate) fn read(
+        paper: &'static str,
+        (file, text): (&str, &str),
+        checks: &[(&'static str, F)],
+    ) -> Result<Claims<F>, PaperError> {
+        let mut statements: BTreeMap<String, Statement> = parse(file, text)?;
+        let check = |(name, check): &(&'static str, F)| {
+            let missing = || defect(file, format!("there is no statement {name}"));
+            let statement = statements.remove(*name).ok_or_else(missing)?;
+            Ok(ClaimCheck { name, statement, check: *check })
+        };
+        let checks = checks.iter().map(check).collect::<Result<Vec<_>, PaperError>>()?;
+        match statements.into_keys().next() {
+            None => Ok(Claims { paper, checks }),
+            Some(name) => Err(defect(file, format!("nothing checks {name}"))),
+        }
+    }
+
     fn id(&self, check: &ClaimCheck<F>) -> String {
         format!("{}/claims/{}", self.paper, check.name)
     }
 
     /// All of them, by identifier and text.
     pub(crate) fn titles(&self) -> impl Iterator<Item = (String, String)> {
-        self.checks.iter().map(|check| (self.id(check), check.text.to_owned()))
+        self.checks.iter().map(|check| (self.id(check), check.statement.text.clone()))
     }
 
     /// Those that `selector` names as such.
-    pub(crate) fn named(
-        &self,
-        selector: &Selector,
-    ) -> impl Iterator<Item = &'static ClaimCheck<F>> {
+    pub(crate) fn named(&self, selector: &Selector) -> impl Iterator<Item = &ClaimCheck<F>> {
         self.checks.iter().filter(|check| selector.selects(&self.id(check)))
     }
 
     /// Those, and the ones that stand beside a figure or table that it names.
-    pub(crate) fn selected(
-        &self,
-        selector: &Selector,
-    ) -> impl Iterator<Item = &'static ClaimCheck<F>> {
+    pub(crate) fn selected(&self, selector: &Selector) -> impl Iterator<Item = &ClaimCheck<F>> {
         self.checks.iter().filter(|check| {
-            let beside =
-                check.about.iter().any(|part| selector.selects(&format!("{}/{part}", self.paper)));
+            let mut about = check.statement.about.iter();
+            let beside = about.any(|part| selector.selects(&format!("{}/{part}", self.paper)));
             beside || selector.selects(&self.id(check))
         })
     }
@@ -73,7 +103,7 @@ impl<F> Claims<F> {
             None => (None, unknown.into()),
         };
         let holds = state.and_then(ClaimState::decided);
-        let (id, text) = (self.id(check), check.text.to_owned());
+        let (id, text) = (self.id(check), check.statement.text.clone());
         Claim { id, text, holds, state, evidence, assumptions: Vec::new() }
     }
 }
@@ -81,10 +111,10 @@ impl<F> Claims<F> {
 /// A paper with claims about what its points gave.
 pub(crate) trait ClaimedPlan: PointPlan {
     /// What [`verdict`](ClaimedPlan::verdict) checks a claim with.
-    type Check: 'static;
+    type Check: Copy;
 
-    /// All claims.
-    const CLAIMS: Claims<Self::Check>;
+    /// Reads all claims.
+    const CLAIMS: fn() -> Result<Claims<Self::Check>, PaperError>;
 
     /// Reads the values that claims may depend on.
     const ASSUMPTIONS: fn() -> Result<Assumptions, PaperError>;
@@ -104,16 +134,13 @@ pub(crate) trait ClaimedPlan: PointPlan {
         measured: &Measured<Self::Case>,
         options: &PapersOptions,
         progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-    ) -> Result<(Vec<Claim>, bool), PaperError>
-    where
-        Self::Check: Copy,
-    {
-        let mut claims = Vec::new();
+    ) -> Result<(Vec<Claim>, bool), PaperError> {
+        let (all, mut claims) = ((Self::CLAIMS)()?, Vec::new());
         let (mut base, mut points) = (Answers::new(), BTreeMap::new());
         // The list of asked points is cleared first. A point that an earlier claim asked for would
         // otherwise be rerun for this claim at every variation.
         measured.take_asked();
-        for check in Self::CLAIMS.selected(selector) {
+        for check in all.selected(selector) {
             let verdict = self.verdict(check.check, measured);
             let asked = measured.take_asked();
             // A claim that asked for no point is arithmetic on printed numbers. No assumed value
@@ -122,16 +149,16 @@ pub(crate) trait ClaimedPlan: PointPlan {
                 base.insert(check.name, *answer);
                 points.insert(check.name, (check, asked));
             }
-            claims.push((check.name, Self::CLAIMS.report(check, verdict, Self::unknown(check))));
+            claims.push((check.name, all.report(check, verdict, Self::unknown(check))));
         }
         let mut stopped = measured.partial;
         let mut rerun = |step: Step<'_>| {
             let wanted = step.claims.iter().filter_map(|claim| points.get(claim));
-            let all: BTreeSet<Self::Case> =
+            let cases: BTreeSet<Self::Case> =
                 // The points of all claims of a step are joined to a set. Two claims often use the
                 // same point, which is then simulated once per variation.
                 wanted.flat_map(|(_, own)| own.iter().cloned()).collect();
-            let varied = Self::simulate(&all, options, step.changes, &mut |p| {
+            let varied = Self::simulate(&cases, options, step.changes, &mut |p| {
                 let running = vec![format!("assumed: {}", step.told)];
                 progress(&PapersProgress { running, ..*p })
             })?;

@@ -11,7 +11,7 @@ mod stall;
 use std::collections::BTreeSet;
 
 use checks::Evidence;
-use claims::{CLAIMS, Check};
+use claims::Check;
 pub(crate) use data::assumptions;
 use data::{FIGURES, Plan, Printed};
 use simulate::Measured;
@@ -26,13 +26,13 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let mut all = vec![("S0".to_owned(), Printed::load()?.title)];
     all.push(("S0/arithmetic".to_owned(), "Numbers in the text, recalculated".to_owned()));
     all.extend(FIGURES.map(|(id, title)| (format!("S0/{id}"), title.to_owned())));
-    all.extend(CLAIMS.titles());
+    all.extend(claims::all()?.titles());
     Ok(all)
 }
 
 impl ClaimedPlan for Plan {
     type Check = Check;
-    const CLAIMS: Claims<Check> = CLAIMS;
+    const CLAIMS: fn() -> Result<Claims<Check>, PaperError> = claims::all;
     const ASSUMPTIONS: fn() -> Result<Assumptions, PaperError> = assumptions;
 
     fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
@@ -53,18 +53,19 @@ pub(crate) fn run(
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<PapersReport, PaperError> {
-    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let (printed, plan, all) = (Printed::load()?, Plan::load()?, claims::all()?);
     let cells = arithmetic::cells(&printed, selector)?;
     let selected = |id: &str| {
         let below = ["", "/read", "/write", "/throughput", "/latency", "/curve"];
         below.iter().any(|suffix| selector.selects(&format!("S0/{id}{suffix}")))
     };
     let chosen: Vec<_> = FIGURES.into_iter().filter(|(id, _)| selected(id)).collect();
-    let claimed = CLAIMS.titles().any(|(id, _)| selector.selects(&id));
+    let claimed = all.titles().any(|(id, _)| selector.selects(&id));
     if cells.is_empty() && chosen.is_empty() && !claimed {
         return Err(PaperError::nothing(selector, selectable()?));
     }
-    let needed = claims::needs(selector).chain(chosen.iter().map(|(id, _)| *id));
+    let needed = all.named(selector).flat_map(|check| &check.statement.about).map(String::as_str);
+    let needed = needed.chain(chosen.iter().map(|(id, _)| *id));
     let cases: BTreeSet<_> = needed.flat_map(|figure| plan.cases(figure)).collect();
     let measured = Plan::simulate(&cases, options, Changes::none(), progress)?;
     let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;

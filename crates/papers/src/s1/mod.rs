@@ -6,7 +6,9 @@ mod data;
 mod figures;
 mod simulate;
 
-use claims::{CLAIMS, Check};
+use std::collections::BTreeSet;
+
+use claims::Check;
 pub(crate) use data::assumptions;
 use data::{Plan, Printed};
 use simulate::Measured;
@@ -23,13 +25,13 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let arithmetic = "Numbers in the text, recalculated".to_owned();
     all.push(("S1/arithmetic".to_owned(), arithmetic));
     all.extend(plan.figures.into_iter().map(|figure| (format!("S1/{}", figure.id), figure.title)));
-    all.extend(CLAIMS.titles());
+    all.extend(claims::all()?.titles());
     Ok(all)
 }
 
 impl ClaimedPlan for Plan {
     type Check = Check;
-    const CLAIMS: Claims<Check> = CLAIMS;
+    const CLAIMS: fn() -> Result<Claims<Check>, PaperError> = claims::all;
     const ASSUMPTIONS: fn() -> Result<Assumptions, PaperError> = assumptions;
 
     fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
@@ -43,9 +45,9 @@ pub(crate) fn run(
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<PapersReport, PaperError> {
-    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let (printed, plan, all) = (Printed::load()?, Plan::load()?, claims::all()?);
     let cells = arithmetic::cells(&printed, selector)?;
-    let claimed = CLAIMS.titles().any(|(id, _)| selector.selects(&id));
+    let claimed = all.titles().any(|(id, _)| selector.selects(&id));
     let figures: Vec<_> = plan
         .figures
         .iter()
@@ -54,7 +56,12 @@ pub(crate) fn run(
     if cells.is_empty() && figures.is_empty() && !claimed {
         return Err(PaperError::nothing(selector, selectable()?));
     }
-    let mut wanted = claims::needs(selector, &plan);
+    // A claim needs the points of the figures that it is about. Points that are used by several
+    // claims appear once in the set.
+    let about =
+        |id: &String| all.selected(selector).any(|check| check.statement.about.contains(id));
+    let beside = plan.figures.iter().filter(|figure| about(&figure.id));
+    let mut wanted: BTreeSet<_> = beside.flat_map(|figure| figure.cases()).collect();
     wanted.extend(figures.iter().flat_map(|figure| figure.cases()));
     let measured = Plan::simulate(&wanted, options, Changes::none(), progress)?;
     let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;

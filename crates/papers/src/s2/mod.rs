@@ -39,7 +39,7 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     ];
     all.extend(tables.map(|(id, title)| (format!("S2/{id}"), title.to_owned())));
     all.extend(FIGURES.map(|(id, title)| (format!("S2/{id}"), title.to_owned())));
-    all.extend(claims::titles());
+    all.extend(claims::all()?.titles());
     Ok(all)
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn run(
     Ok(PapersReport {
         title: printed.title.clone(),
         cells: cells::cells(selector, &plan, &printed, outcome)?,
-        claims: claims::claims(selector, outcome),
+        claims: claims::claims(selector, outcome)?,
         figures,
         tables,
         partial,

@@ -12,151 +12,47 @@ use crate::mean::Mean;
 use crate::vary::{Answers, Step, vary};
 use crate::{Claim, KeepGoing, PaperError, PapersProgress, Selector};
 
-/// How a claim is checked, on what.
-pub(super) struct On {
-    /// Runs without which it cannot be checked.
-    runs: &'static [&'static str],
-    check: fn(&Evidence<'_>) -> Verdict,
-}
+/// How a claim is checked.
+pub(super) type Check = fn(&Evidence<'_>) -> Verdict;
 
 /// All of them.
-pub(super) const CLAIMS: Claims<On> = Claims { paper: "S3", checks: CHECKS };
-
-const CHECKS: &[ClaimCheck<On>] = &[
-    ClaimCheck {
-        name: "totals_are_sums",
-        text: "Every printed total is the sum of its printed parts, within 0.015 J of rounding.",
-        about: &["table3", "table4", "table5", "table6"],
-        check: On { runs: &[], check: totals_are_sums },
-    },
-    ClaimCheck {
-        name: "ram_is_80_mw_times_time",
-        text: "RAM energy is 80 mW, printed as the active power, times the running time in every table: the labels of the DRAM's powers are swapped (S3-30).",
-        about: &["table1", "table3", "table4", "table5", "table6"],
-        check: On { runs: &[], check: ram_is_80_mw_times_time },
-    },
-    ClaimCheck {
-        name: "iops_are_the_loads",
-        text: "IOPS and running time follow from the load and not from the SSD: they are equal for all three chips (S3-24).",
-        about: &["table5"],
-        check: On {
-            runs: &["iozone_nand1", "iozone_nand2", "iozone_nand3"],
-            check: iops_are_the_loads,
-        },
-    },
-    ClaimCheck {
-        name: "five_million_requests_clean",
-        text: "\"5,000,000 requests, so that cleaning and merging occur\": the write workloads clean.",
-        about: &["table3"],
-        check: On {
-            runs: &["sequential_write", "random_write"],
-            check: five_million_requests_clean,
-        },
-    },
-    ClaimCheck {
-        name: "five_million_requests_merge",
-        text: "\"... and merging\": both write workloads move valid pages.",
-        about: &["table3"],
-        check: On {
-            runs: &["sequential_write", "random_write"],
-            check: five_million_requests_merge,
-        },
-    },
-    ClaimCheck {
-        name: "bus_energy_is_negligible",
-        text: "\"Very little power is used by the internal bus\": below 0.1 % of the energy of every run.",
-        about: &["table3", "table4", "table5", "table6"],
-        check: On {
-            runs: &["sequential_read", "sequential_write", "random_read", "random_write"],
-            check: bus_energy_is_negligible,
-        },
-    },
-    ClaimCheck {
-        name: "idle_device_is_most_of_the_energy",
-        text: "An SSD that does nothing draws 230.4 mW; it would account for most of the energy of the sequential reads (S3-42).",
-        about: &["table3", "figure3"],
-        check: On { runs: &["sequential_read"], check: idle_device_is_most_of_the_energy },
-    },
-    ClaimCheck {
-        name: "cpu_energy_is_the_rules",
-        text: "CPU energy, the largest part, follows from the rule \"power mode whenever a request is in service\", not from instructions executed (S3-41).",
-        about: &["table3", "figure3"],
-        check: On { runs: &["sequential_read"], check: cpu_energy_is_the_rules },
-    },
-    ClaimCheck {
-        name: "larger_pages_are_faster_iozone",
-        text: "Figure 5: response latency falls with the page size, and energy with it (figure 6); IOzone.",
-        about: &["table5", "figure5", "figure6"],
-        check: On {
-            runs: &["iozone_nand1", "iozone_nand2", "iozone_nand3"],
-            check: |evidence| larger_pages_are_faster(evidence, "iozone"),
-        },
-    },
-    ClaimCheck {
-        name: "larger_pages_are_faster_postmark",
-        text: "Figure 5: response latency falls with the page size, and energy with it (figure 6); PostMark.",
-        about: &["table6", "figure5", "figure6"],
-        check: On {
-            runs: &["postmark_nand1", "postmark_nand2", "postmark_nand3"],
-            check: |evidence| larger_pages_are_faster(evidence, "postmark"),
-        },
-    },
-    ClaimCheck {
-        name: "latency_is_inside_the_device",
-        text: "The printed latency leaves out the wait before the device: with it, IOzone on NAND #1 takes about twice as long (S3-37).",
-        about: &["table5"],
-        check: On { runs: &["iozone_nand1"], check: latency_is_inside_the_device },
-    },
-    ClaimCheck {
-        name: "iozone_exercises_reads",
-        text: "\"IOzone benchmark\": the trace exercises reading as well as writing (S3-40).",
-        about: &["table4", "table5", "figure4"],
-        check: On { runs: &["iozone_nand2"], check: iozone_exercises_reads },
-    },
-    ClaimCheck {
-        name: "four_planes_hold_iozone",
-        text: "With the printed 4 planes a chip the SSD could hold the IOzone trace (S3-27).",
-        about: &["table2", "table4", "table5"],
-        check: On {
-            runs: &["iozone_nand2"],
-            check: |evidence| four_planes_hold(evidence, "iozone_nand2"),
-        },
-    },
-    ClaimCheck {
-        name: "four_planes_hold_postmark",
-        text: "With the printed 4 planes a chip the SSD could hold the PostMark trace (S3-27).",
-        about: &["table2", "table4", "table6"],
-        check: On {
-            runs: &["postmark_nand2"],
-            check: |evidence| four_planes_hold(evidence, "postmark_nand2"),
-        },
-    },
-    ClaimCheck {
-        name: "equal_latencies_are_a_coincidence",
-        text: "4.14 ms is printed for IOzone on NAND #3 and for PostMark on NAND #2; both are correct (S3-38).",
-        about: &["table5", "table6"],
-        check: On {
-            runs: &["iozone_nand3", "postmark_nand2"],
-            check: equal_latencies_are_a_coincidence,
-        },
-    },
-];
-
-/// Runs that the claims need that are named as such; one that only stands beside a table uses what
-/// was run for the table.
-pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
-    CLAIMS.named(selector).flat_map(|check| check.check.runs.iter().copied())
+pub(super) fn all() -> Result<Claims<Check>, PaperError> {
+    let text = include_str!("../../papers/s3/claims.toml");
+    Claims::read("S3", ("papers/s3/claims.toml", text), CHECKS)
 }
+
+/// How the statements of the file are checked, in the order of a report.
+const CHECKS: &[(&str, Check)] = &[
+    ("totals_are_sums", totals_are_sums),
+    ("ram_is_80_mw_times_time", ram_is_80_mw_times_time),
+    ("iops_are_the_loads", iops_are_the_loads),
+    ("five_million_requests_clean", five_million_requests_clean),
+    ("five_million_requests_merge", five_million_requests_merge),
+    ("bus_energy_is_negligible", bus_energy_is_negligible),
+    ("idle_device_is_most_of_the_energy", idle_device_is_most_of_the_energy),
+    ("cpu_energy_is_the_rules", cpu_energy_is_the_rules),
+    ("larger_pages_are_faster_iozone", |evidence| larger_pages_are_faster(evidence, "iozone")),
+    ("larger_pages_are_faster_postmark", |evidence| larger_pages_are_faster(evidence, "postmark")),
+    ("latency_is_inside_the_device", latency_is_inside_the_device),
+    ("iozone_exercises_reads", iozone_exercises_reads),
+    ("four_planes_hold_iozone", |evidence| four_planes_hold(evidence, "iozone_nand2")),
+    ("four_planes_hold_postmark", |evidence| four_planes_hold(evidence, "postmark_nand2")),
+    ("equal_latencies_are_a_coincidence", equal_latencies_are_a_coincidence),
+];
 
 impl Evidence<'_> {
     /// Claims that are selected, or stand beside what is selected and can be checked, each with its name
     /// and with what its runs say.
-    fn claims(&self, selector: &Selector) -> Vec<(&'static str, Option<Answer>, Claim)> {
-        let named: Vec<&str> = CLAIMS.named(selector).map(|check| check.name).collect();
-        let claims = CLAIMS.selected(selector).filter_map(|check| {
-            let On { runs, check: verdict } = &check.check;
-            let unknown = |why: String| (check.name, None, CLAIMS.report(check, None, why));
-            match runs.iter().find(|run| !self.runs.contains_key(**run)) {
+    fn claims(
+        &self,
+        all: &Claims<Check>,
+        selector: &Selector,
+    ) -> Vec<(&'static str, Option<Answer>, Claim)> {
+        let named: Vec<&str> = all.named(selector).map(|check| check.name).collect();
+        let claims = all.selected(selector).filter_map(|check| {
+            let runs = &check.statement.runs;
+            let unknown = |why: String| (check.name, None, all.report(check, None, why));
+            match runs.iter().find(|run| !self.runs.contains_key(*run)) {
                 // A claim beside a selected table is shown only if its runs are there. Only a claim
                 // that is named itself may start runs or report that they are missing.
                 Some(_) if !named.contains(&check.name) => None,
@@ -165,10 +61,10 @@ impl Evidence<'_> {
                     Some(unknown("the run is incomplete".to_owned()))
                 }
                 None => {
-                    let verdict = verdict(self);
+                    let verdict = (check.check)(self);
                     let answer = verdict.as_ref().map(|(answer, _)| *answer);
                     let unknown = "the required numbers are missing";
-                    Some((check.name, answer, CLAIMS.report(check, verdict, unknown)))
+                    Some((check.name, answer, all.report(check, verdict, unknown)))
                 }
             }
         });
@@ -181,15 +77,16 @@ impl Evidence<'_> {
         selector: &Selector,
         progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
     ) -> Result<(Vec<Claim>, bool), PaperError> {
-        let claims = self.claims(selector);
+        let all = all()?;
+        let claims = self.claims(&all, selector);
         let known = claims.iter().filter_map(|(name, answer, _)| Some((*name, (*answer)?)));
         let base: Answers = known.collect();
         let mut stopped = self.runs.values().any(|run| run.summary.partial);
         let mut rerun = |step: Step<'_>| {
-            let checks = CLAIMS.checks.iter().filter(|check| step.claims.contains(check.name));
+            let checks = all.checks.iter().filter(|check| step.claims.contains(check.name));
             let checks: Vec<_> = checks.collect();
             let wanted: BTreeSet<&str> =
-                checks.iter().flat_map(|check| check.check.runs.iter().copied()).collect();
+                checks.iter().flat_map(|check| &check.statement.runs).map(String::as_str).collect();
             let plans = self.plan.runs.iter().filter(|(name, _)| wanted.contains(name.as_str()));
             let plans: Vec<_> = plans.map(|(name, plan)| (name.as_str(), plan)).collect();
             let runs = simulate_all(&plans, self.options, step.changes, &mut |p| {
@@ -201,7 +98,7 @@ impl Evidence<'_> {
             stopped |= runs.values().any(|run| run.summary.partial) || runs.len() < plans.len();
             let evidence = Evidence { runs: &runs, ..*self };
             let answer =
-                |check: &&ClaimCheck<On>| Some((check.name, (check.check.check)(&evidence)?.0));
+                |check: &&ClaimCheck<Check>| Some((check.name, (check.check)(&evidence)?.0));
             Ok(if stopped { Answers::new() } else { checks.iter().filter_map(answer).collect() })
         };
         let values = assumptions()?.values;

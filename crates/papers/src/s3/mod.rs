@@ -11,7 +11,6 @@ mod simulate;
 use std::collections::BTreeSet;
 
 use cells::{Evidence, cell_id};
-use claims::CLAIMS;
 #[cfg(test)]
 pub(crate) use data::assumptions;
 use data::{Plan, Printed};
@@ -34,16 +33,24 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
         (format!("S3/{id}"), format!("{} ({})", table.title, table.requirement))
     }));
     all.extend(plan.figures.into_iter().map(|figure| (format!("S3/{}", figure.id), figure.title)));
-    all.extend(CLAIMS.titles());
+    all.extend(claims::all()?.titles());
     Ok(all)
 }
 
 /// Names of the runs behind what `selector` names; `None` if it names nothing.
-fn needed(selector: &Selector, printed: &Printed, plan: &Plan) -> Option<BTreeSet<String>> {
+fn needed(
+    selector: &Selector,
+    printed: &Printed,
+    plan: &Plan,
+) -> Result<Option<BTreeSet<String>>, PaperError> {
+    let all = claims::all()?;
     // Only the runs behind the selected cells, figures and claims are executed. A single cell needs
     // one of the ten runs.
-    let mut runs: BTreeSet<String> = claims::needs(selector).map(str::to_owned).collect();
-    let mut named = CLAIMS.titles().any(|(id, _)| selector.selects(&id));
+    // A claim that only stands beside a table uses what was run for the table.
+    let claims = all.named(selector);
+    let mut runs: BTreeSet<String> =
+        claims.flat_map(|check| &check.statement.runs).cloned().collect();
+    let mut named = all.titles().any(|(id, _)| selector.selects(&id));
     for (name, table) in &printed.tables {
         for column in &table.columns {
             if table.rows.iter().any(|row| selector.selects(&cell_id(name, column, &row.name))) {
@@ -59,7 +66,7 @@ fn needed(selector: &Selector, printed: &Printed, plan: &Plan) -> Option<BTreeSe
             runs.extend(tables.flat_map(|columns| columns.values().cloned()));
         }
     }
-    named.then_some(runs)
+    Ok(named.then_some(runs))
 }
 
 /// Re-runs what `selector` names.
@@ -69,7 +76,7 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<PapersReport, PaperError> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
-    let Some(needed) = needed(selector, &printed, &plan) else {
+    let Some(needed) = needed(selector, &printed, &plan)? else {
         return Err(PaperError::nothing(selector, selectable()?));
     };
     // S3-43: the traces are data of third parties and not part of the program. Runs without their

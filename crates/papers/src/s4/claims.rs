@@ -3,225 +3,124 @@
 use super::data::{Case, FILE_SYSTEMS, LOADS, Plan, QUICK, SUITES, one_after_another};
 use super::figures::{Sweep, client_case, seconds, sweep, worker_case};
 use super::simulate::Measured;
-use crate::Selector;
+use crate::PaperError;
 use crate::answer::{Answer, more, no_less, rising, same};
-use crate::claims::{ClaimCheck, Claims, Verdict};
+use crate::claims::{Claims, Verdict};
 use crate::mean::Mean;
 
 /// How a claim is checked.
 pub(super) type Check = fn(&Plan, &Measured) -> Verdict;
 
 /// All of them.
-pub(super) const CLAIMS: Claims<Check> = Claims { paper: "S4", checks: CHECKS };
+pub(super) fn all() -> Result<Claims<Check>, PaperError> {
+    let text = include_str!("../../papers/s4/claims.toml");
+    Claims::read("S4", ("papers/s4/claims.toml", text), CHECKS)
+}
 
-const CHECKS: &[ClaimCheck<Check>] = &[
-    ClaimCheck {
-        name: "file_systems_differ",
-        text: "Figure 1: on the same hardware, results change dramatically with the file system (S4-24): for each load, the best is at least twice the worst.",
-        about: &["figure1"],
-        check: file_systems_differ,
-    },
-    ClaimCheck {
-        name: "spek_is_steady",
-        text: "Figure 3: SPEK's throughput is consistent over time (S4-25): no second is more than 5 % off its mean.",
-        about: &["figure3"],
-        check: spek_is_steady,
-    },
-    ClaimCheck {
-        name: "iometer_swings",
-        text: "Figure 3: IoMeter's throughput fluctuates between zero and 300 (S4-25): some seconds are at zero, some above 300.",
-        about: &["figure3"],
-        check: iometer_swings,
-    },
-    ClaimCheck {
-        name: "iometer_is_slower_on_random_writes",
-        text: "Figure 3: IoMeter's mean, 175, is below SPEK's, 240 (S4-25).",
-        about: &["figure3"],
-        check: |plan, m| {
-            let at = |stack| m.iops(&series_case(plan, stack));
-            let (spek, iometer) = (at("spek")?, at("iometer")?);
-            Some((more(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "IOPS")))
-        },
-    },
-    ClaimCheck {
-        name: "random_write_bound",
-        text: "Figure 3 (E): one at a time, a disk with seek 4.2 ms, latency 2.0 ms and transfer 0.35 ms completes 153 random writes of 16 KiB per second (S4-26), not 240: SPEK reaches this rate within 3 % if the disk's write cache is off, and a higher rate if it is on.",
-        about: &["figure5d"],
-        check: |_, m| {
-            let through = m.iops(&one_after_another())?;
-            let back = m.iops(&Case::new("seagate", "spek", "random-write", 16, 1))?;
-            let off = (through.mean / 153.0 - 1.0).abs();
-            let answer = no_more_off(off, 0.03) & more(back, Mean::exact(153.0));
-            let [through, back] = [through, back].map(|iops| iops.text(1));
-            Some((answer, format!("{through} and {back} IOPS, printed 240")))
-        },
-    },
-    ClaimCheck {
-        name: "sequential_reads_pay_for_the_cache",
-        text: "Figure 5a: in sequential reads IoMeter saturates lower than SPEK, 33 v. 53 MB/s, because of its caches (S4-28).",
-        about: &["figure5a"],
-        check: |plan, m| {
-            let size = *plan.figure5.sizes_kib.last()?;
-            let (spek, iometer) = tools(m, "seagate", LOADS[0].1, size)?;
-            Some((more(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "MB/s")))
-        },
-    },
-    ClaimCheck {
-        name: "small_sequential_writes_gain",
-        text: "Figure 5b: for small sequential writes IoMeter is better, because the buffer cache merges them; the difference diminishes with the size (S4-29): the ratios fall, and at the largest size the ratio is within 15 % of one.",
-        about: &["figure5b"],
-        check: small_sequential_writes_gain,
-    },
-    ClaimCheck {
-        name: "random_reads_are_close",
-        text: "Figure 5c: for random reads, both tools are equal at every size (S4-30).",
-        about: &["figure5c"],
-        check: random_reads_are_close,
-    },
-    ClaimCheck {
-        name: "hits_are_few",
-        text: "Figure 5c: the hit ratio of the client's cache is approximately zero, and at most 1.4 % (S4-30).",
-        about: &["figure5c"],
-        check: |plan, m| {
-            let size = *plan.figure5.sizes_kib.first()?;
-            let case = Case::new("seagate", "iometer", "random-read", size, 1);
-            let hits = m.host(&case, |host| {
-                host.cache.and_then(|cache| cache.hit_ratio).unwrap_or(f64::NAN) * 100.0
-            })?;
-            Some((no_less(Mean::exact(1.4), hits), format!("{} %", hits.text(3))))
-        },
-    },
-    ClaimCheck {
-        name: "random_writes_differ",
-        text: "Figure 5d: random writes are consistent with figure 3 (S4-32): the cache affects the measurement, so the tools differ.",
-        about: &["figure5d"],
-        check: |_, m| {
-            let (spek, iometer) = tools(m, "seagate", "random-write", 16)?;
-            Some((!same(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "MB/s")))
-        },
-    },
-    ClaimCheck {
-        name: "off_by_600_percent",
-        text: "Figure 6: the difference is as high as 600 % (S4-33): for one load, one tool has at least six times the result of the other.",
-        about: &["figure6"],
-        check: off_by_600_percent,
-    },
-    ClaimCheck {
-        name: "spek_is_ahead_on_fast_storage",
-        text: "Figure 7: on fast storage, one SPEK worker gets more IOPS than one IoMeter worker, and the ratio is higher at 10 us than at 100 us (S4-35).",
-        about: &["figure7a", "figure7b"],
-        check: spek_is_ahead_on_fast_storage,
-    },
-    ClaimCheck {
-        name: "two_spek_workers_saturate",
-        text: "Figure 7a: two SPEK workers saturate the storage with 100 us (S4-36): 10 000 requests per second.",
-        about: &["figure7a"],
-        check: |plan, m| {
-            let iops = m.iops(&worker_case("figure7a", plan, "spek", 2))?;
-            Some((no_less(iops, SATURATED), format!("{} IOPS", iops.text(0))))
-        },
-    },
-    ClaimCheck {
-        name: "five_iometer_workers_are_needed",
-        text: "Figure 7a: five IoMeter workers are needed (S4-36). (E) With the printed cost of switches and calls, fewer workers suffice (S4-37). Tested here: four workers do not saturate the storage.",
-        about: &["figure7a"],
-        check: |plan, m| {
-            let at = |n| m.iops(&worker_case("figure7a", plan, "iometer", n));
-            let (two, four) = (at(2)?, at(4)?);
-            let text = format!("two {}, four {} IOPS", two.text(0), four.text(0));
-            Some((!no_less(four, SATURATED), text))
-        },
-    },
-    ClaimCheck {
-        name: "iometer_needs_no_fewer_workers",
-        text: "Figure 7, the part that holds: SPEK is never slower than IoMeter, at any number of workers (S4-35).",
-        about: &["figure7a", "figure7b"],
-        check: |plan, m| {
-            let (mut answer, mut worst) = (Answer::Yes, f64::INFINITY);
-            for figure in ["figure7a", "figure7b"] {
-                for n in &plan.figure7.workers {
-                    let at = |stack| m.iops(&worker_case(figure, plan, stack, *n));
-                    let (spek, iometer) = (at("spek")?, at("iometer")?);
-                    answer = answer & no_less(spek, iometer);
-                    worst = worst.min(spek.mean / iometer.mean);
-                }
+/// How the statements of the file are checked, in the order of a report.
+const CHECKS: &[(&str, Check)] = &[
+    ("file_systems_differ", file_systems_differ),
+    ("spek_is_steady", spek_is_steady),
+    ("iometer_swings", iometer_swings),
+    ("iometer_is_slower_on_random_writes", |plan, m| {
+        let at = |stack| m.iops(&series_case(plan, stack));
+        let (spek, iometer) = (at("spek")?, at("iometer")?);
+        Some((more(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "IOPS")))
+    }),
+    ("random_write_bound", |_, m| {
+        let through = m.iops(&one_after_another())?;
+        let back = m.iops(&Case::new("seagate", "spek", "random-write", 16, 1))?;
+        let off = (through.mean / 153.0 - 1.0).abs();
+        let answer = no_more_off(off, 0.03) & more(back, Mean::exact(153.0));
+        let [through, back] = [through, back].map(|iops| iops.text(1));
+        Some((answer, format!("{through} and {back} IOPS, printed 240")))
+    }),
+    ("sequential_reads_pay_for_the_cache", |plan, m| {
+        let size = *plan.figure5.sizes_kib.last()?;
+        let (spek, iometer) = tools(m, "seagate", LOADS[0].1, size)?;
+        Some((more(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "MB/s")))
+    }),
+    ("small_sequential_writes_gain", small_sequential_writes_gain),
+    ("random_reads_are_close", random_reads_are_close),
+    ("hits_are_few", |plan, m| {
+        let size = *plan.figure5.sizes_kib.first()?;
+        let case = Case::new("seagate", "iometer", "random-read", size, 1);
+        let hits = m.host(&case, |host| {
+            host.cache.and_then(|cache| cache.hit_ratio).unwrap_or(f64::NAN) * 100.0
+        })?;
+        Some((no_less(Mean::exact(1.4), hits), format!("{} %", hits.text(3))))
+    }),
+    ("random_writes_differ", |_, m| {
+        let (spek, iometer) = tools(m, "seagate", "random-write", 16)?;
+        Some((!same(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "MB/s")))
+    }),
+    ("off_by_600_percent", off_by_600_percent),
+    ("spek_is_ahead_on_fast_storage", spek_is_ahead_on_fast_storage),
+    ("two_spek_workers_saturate", |plan, m| {
+        let iops = m.iops(&worker_case("figure7a", plan, "spek", 2))?;
+        Some((no_less(iops, SATURATED), format!("{} IOPS", iops.text(0))))
+    }),
+    ("five_iometer_workers_are_needed", |plan, m| {
+        let at = |n| m.iops(&worker_case("figure7a", plan, "iometer", n));
+        let (two, four) = (at(2)?, at(4)?);
+        let text = format!("two {}, four {} IOPS", two.text(0), four.text(0));
+        Some((!no_less(four, SATURATED), text))
+    }),
+    ("iometer_needs_no_fewer_workers", |plan, m| {
+        let (mut answer, mut worst) = (Answer::Yes, f64::INFINITY);
+        for figure in ["figure7a", "figure7b"] {
+            for n in &plan.figure7.workers {
+                let at = |stack| m.iops(&worker_case(figure, plan, stack, *n));
+                let (spek, iometer) = (at("spek")?, at("iometer")?);
+                answer = answer & no_less(spek, iometer);
+                worst = worst.min(spek.mean / iometer.mean);
             }
-            Some((answer, format!("least ratio {worst:.3}")))
-        },
-    },
-    ClaimCheck {
-        name: "spek_switches_twice",
-        text: "Table 3: SPEK has two context switches per request in every load, and no system calls (S4-38).",
-        about: &["table3"],
-        check: |_, m| {
-            let (mut answer, mut off, mut calls) = (Answer::Yes, 0.0f64, 0.0);
-            for load in QUICK {
-                let case = Case::new("delay-100us", "spek", load, 4, 1);
-                let switches = m.switches(&case)?;
-                answer = answer & same(switches, Mean::exact(2.0));
-                off = off.max((switches.mean / 2.0 - 1.0).abs());
-                calls += m.host(&case, |h| h.system_calls_per_request.unwrap_or(f64::NAN))?.mean;
-            }
-            let text = format!("at most {:.2} % off two, {calls} system calls", 100.0 * off);
-            Some((answer & (calls == 0.0).into(), text))
-        },
-    },
-    ClaimCheck {
-        name: "switches_explain_little",
-        text: "Section 3.1 (E): context switches and system calls cost IoMeter about 18 us per request more than SPEK (S4-41). Five workers would require 300 to 400 us (S4-37).",
-        about: &["table3"],
-        check: switches_explain_little,
-    },
-    ClaimCheck {
-        name: "iscsi_rises_then_falls",
-        text: "Table 4: the third client lowers the total (S4-42). Tested with assumed costs: two clients have a higher total than one client, and three clients have a lower total than two.",
-        about: &["table4"],
-        check: |plan, m| rises_then_falls(plan, m, "assumed"),
-    },
-    ClaimCheck {
-        name: "iscsi_falls_by_a_fifth_when_fitted",
-        text: "Table 4: if the target's work per request grows by a third with each further session, the simulation has the printed shape (S4-46): the rows with a saturated target match, and the row with one client is within 15 %.",
-        about: &["table4"],
-        check: |plan, m| {
-            let (shape, text) = rises_then_falls(plan, m, "fitted")?;
-            let printed = [18.012, 29.007, 23.214];
-            let mut ours = [Mean::exact(f64::NAN); 3];
-            for (at, total) in printed.into_iter().enumerate() {
-                let mean = m.megabytes(&client_case(plan, "fitted", at as u16 + 1))?;
-                ours[at] = mean.over(Mean::exact(total));
-            }
-            let off = ours.map(|ratio| (ratio.mean - 1.0).abs());
-            let saturated = ours[1..].iter().map(|ratio| Some(same(*ratio, Mean::exact(1.0))));
-            let near = no_more_off(off[0], 0.15) & Answer::all(saturated)?;
-            let [one, two, three] = off.map(|off| 100.0 * off);
-            let text = format!("{text}; {one:.1}, {two:.1}, {three:.1} % off");
-            Some((shape & near, text))
-        },
-    },
-    ClaimCheck {
-        name: "iscsi_target_is_the_bottleneck",
-        text: "Table 4: the CPU of the target is above 90 % busy with two clients, and near 100 % with three (S4-42).",
-        about: &["table4"],
-        check: |plan, m| {
-            let at = |n| {
-                m.host(&client_case(plan, "assumed", n), |host| {
-                    100.0 * host.network.as_ref().map_or(f64::NAN, |net| net.target_cpu_share)
-                })
-            };
-            let (two, three) = (at(2)?, at(3)?);
-            let text = format!("{} and {} %", two.text(1), three.text(1));
-            // "Near 100 %" is read as 100 % within the slack of 3 %. A share cannot exceed 100 %,
-            // so a test for more would never hold.
-            let near_all = no_less(three, Mean::exact(100.0));
-            Some((more(two, Mean::exact(90.0)) & near_all, text))
-        },
-    },
-    ClaimCheck {
-        name: "zones",
-        text: "Figure 4: the throughput of sequential reads and writes falls from 55 to 39 MB/s and returns every 18 GB (S4-27), within 5 %. The tracks of the drive file were derived from these two rates. The period and the write throughput over time are predictions.",
-        about: &["figure4"],
-        check: zones,
-    },
+        }
+        Some((answer, format!("least ratio {worst:.3}")))
+    }),
+    ("spek_switches_twice", |_, m| {
+        let (mut answer, mut off, mut calls) = (Answer::Yes, 0.0f64, 0.0);
+        for load in QUICK {
+            let case = Case::new("delay-100us", "spek", load, 4, 1);
+            let switches = m.switches(&case)?;
+            answer = answer & same(switches, Mean::exact(2.0));
+            off = off.max((switches.mean / 2.0 - 1.0).abs());
+            calls += m.host(&case, |h| h.system_calls_per_request.unwrap_or(f64::NAN))?.mean;
+        }
+        let text = format!("at most {:.2} % off two, {calls} system calls", 100.0 * off);
+        Some((answer & (calls == 0.0).into(), text))
+    }),
+    ("switches_explain_little", switches_explain_little),
+    ("iscsi_rises_then_falls", |plan, m| rises_then_falls(plan, m, "assumed")),
+    ("iscsi_falls_by_a_fifth_when_fitted", |plan, m| {
+        let (shape, text) = rises_then_falls(plan, m, "fitted")?;
+        let printed = [18.012, 29.007, 23.214];
+        let mut ours = [Mean::exact(f64::NAN); 3];
+        for (at, total) in printed.into_iter().enumerate() {
+            let mean = m.megabytes(&client_case(plan, "fitted", at as u16 + 1))?;
+            ours[at] = mean.over(Mean::exact(total));
+        }
+        let off = ours.map(|ratio| (ratio.mean - 1.0).abs());
+        let saturated = ours[1..].iter().map(|ratio| Some(same(*ratio, Mean::exact(1.0))));
+        let near = no_more_off(off[0], 0.15) & Answer::all(saturated)?;
+        let [one, two, three] = off.map(|off| 100.0 * off);
+        let text = format!("{text}; {one:.1}, {two:.1}, {three:.1} % off");
+        Some((shape & near, text))
+    }),
+    ("iscsi_target_is_the_bottleneck", |plan, m| {
+        let at = |n| {
+            m.host(&client_case(plan, "assumed", n), |host| {
+                100.0 * host.network.as_ref().map_or(f64::NAN, |net| net.target_cpu_share)
+            })
+        };
+        let (two, three) = (at(2)?, at(3)?);
+        let text = format!("{} and {} %", two.text(1), three.text(1));
+        // "Near 100 %" is read as 100 % within the slack of 3 %. A share cannot exceed 100 %,
+        // so a test for more would never hold.
+        let near_all = no_less(three, Mean::exact(100.0));
+        Some((more(two, Mean::exact(90.0)) & near_all, text))
+    }),
+    ("zones", zones),
 ];
 
 fn both(a: &str, mean_a: Mean, b: &str, mean_b: Mean, unit: &str) -> String {
@@ -388,9 +287,4 @@ fn rises_then_falls(plan: &Plan, m: &Measured, variant: &'static str) -> Verdict
     // S4-46 asks for the shape of 18/29/23 MB/s: a rise and then a fall. The values themselves
     // depend on costs that the paper does not print.
     Some((more(two, one) & more(two, three), text))
-}
-
-/// Figures whose points the selected claims need.
-pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
-    CLAIMS.selected(selector).flat_map(|check| check.about.iter().copied())
 }

@@ -12,7 +12,7 @@ mod simulate;
 
 use std::collections::BTreeSet;
 
-use claims::{CLAIMS, Check};
+use claims::Check;
 pub(crate) use data::assumptions;
 use data::{FIGURES, Plan, Printed};
 use simulate::Measured;
@@ -30,15 +30,15 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let mut all = vec![("S4".to_owned(), Printed::load()?.title)];
     all.push(("S4/arithmetic".to_owned(), "Numbers in the text, recalculated".to_owned()));
     all.extend(FIGURES.map(|(id, title)| (format!("S4/{id}"), title.to_owned())));
-    all.extend(CLAIMS.titles());
+    all.extend(claims::all()?.titles());
     #[cfg(target_os = "linux")]
-    all.extend(hosts::selectable());
+    all.extend(hosts::selectable()?);
     Ok(all)
 }
 
 impl ClaimedPlan for Plan {
     type Check = Check;
-    const CLAIMS: Claims<Check> = CLAIMS;
+    const CLAIMS: fn() -> Result<Claims<Check>, PaperError> = claims::all;
     const ASSUMPTIONS: fn() -> Result<Assumptions, PaperError> = assumptions;
 
     fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
@@ -62,16 +62,18 @@ pub(crate) fn run(
             help: "on Linux, as root: `ssdyno papers S4 --hosts`".to_owned(),
         });
     }
-    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let (printed, plan, all) = (Printed::load()?, Plan::load()?, claims::all()?);
     let mut cells = arithmetic::cells(&printed, selector)?;
     let selected = |id: &&str| selector.reaches(&format!("S4/{id}"));
     let chosen: Vec<&str> = FIGURES.map(|(id, _)| id).into_iter().filter(selected).collect();
-    let claimed = CLAIMS.titles().any(|(id, _)| selector.selects(&id));
+    let claimed = all.titles().any(|(id, _)| selector.selects(&id));
     if cells.is_empty() && chosen.is_empty() && !claimed {
         return Err(PaperError::nothing(selector, selectable()?));
     }
-    let needed = claims::needs(selector).chain(chosen.iter().copied());
-    let cases: BTreeSet<_> = needed.flat_map(|figure| plan.cases(figure)).collect();
+    let needed =
+        all.selected(selector).flat_map(|check| &check.statement.about).map(String::as_str);
+    let cases: BTreeSet<_> =
+        needed.chain(chosen.iter().copied()).flat_map(|figure| plan.cases(figure)).collect();
     let measured = Plan::simulate(&cases, options, Changes::none(), progress)?;
     let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;
     cells.extend(printed_cells::cells(selector, &plan, &printed, &measured));

@@ -20,12 +20,13 @@ mod tools;
 
 use std::collections::BTreeSet;
 
-use claims::CLAIMS;
+use claims::Check;
 use facts::Facts;
 use measure::{CLIENTS, DELAYS, Outcome, Parts, measure};
 
 use super::data::{Case, Plan, Printed};
 use crate::assumptions::Changes;
+use crate::claims::Claims;
 use crate::measured::PointPlan;
 use crate::{
     Claim, HostsOptions, KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport,
@@ -41,9 +42,9 @@ const PARTS: [(&str, &str); 4] = [
 ];
 
 /// What can be selected here, with a title each.
-pub(super) fn selectable() -> Vec<(String, String)> {
+pub(super) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let parts = PARTS.map(|(id, title)| (format!("S4/hosts/{id}"), title.to_owned()));
-    parts.into_iter().chain(CLAIMS.titles()).collect()
+    Ok(parts.into_iter().chain(claims::all()?.titles()).collect())
 }
 
 /// Whether `selector` means `part`, here or as the simulator has it.
@@ -53,10 +54,10 @@ fn means(selector: &Selector, part: &str) -> bool {
 
 impl Parts {
     /// Those that `selector` means, or that claims need which it names.
-    fn of(selector: &Selector) -> Parts {
-        let needed: BTreeSet<&str> =
-            CLAIMS.named(selector).flat_map(|check| check.about.iter().copied()).collect();
-        let on = |part: &str| means(selector, part) || needed.contains(part);
+    fn of(selector: &Selector, all: &Claims<Check>) -> Parts {
+        let needed: BTreeSet<&String> =
+            all.named(selector).flat_map(|check| &check.statement.about).collect();
+        let on = |part: &str| means(selector, part) || needed.iter().any(|own| *own == part);
         Parts {
             table4: on("table4"),
             figure7: DELAYS.map(|(_, figure)| on(figure)),
@@ -72,9 +73,10 @@ pub(super) fn run(
     hosts: &HostsOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<PapersReport, PaperError> {
-    let parts = Parts::of(selector);
+    let all = claims::all()?;
+    let parts = Parts::of(selector, &all);
     if parts == Parts::default() {
-        return Err(PaperError::nothing(selector, selectable()));
+        return Err(PaperError::nothing(selector, selectable()?));
     }
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     // The measurement is first: what is missing for it is told at once.
@@ -92,14 +94,15 @@ pub(super) fn run(
     let cases = figures.flat_map(|figure| plan.cases(figure)).filter(is_beside).collect();
     let simulated = Plan::simulate(&cases, options, Changes::none(), progress)?;
     let facts = Facts { outcome: &outcome, plan: &plan, simulated: &simulated };
-    Ok(report(&facts, &printed, parts, selector, notes(hosts, &machine, &outcome)))
+    let claims = judged(&facts, &all, selector);
+    Ok(report(&facts, &printed, parts, claims, notes(hosts, &machine, &outcome)))
 }
 
 fn report(
     facts: &Facts<'_>,
     printed: &Printed,
     parts: Parts,
-    selector: &Selector,
+    claims: Vec<Claim>,
     notes: Vec<String>,
 ) -> PapersReport {
     let (mut figures, mut tables) = (Vec::new(), Vec::new());
@@ -118,7 +121,7 @@ fn report(
     }
     PapersReport {
         title: format!("{}: over a network", printed.title),
-        claims: judged(facts, selector),
+        claims,
         figures,
         tables,
         runs: facts.simulated.summaries(),
@@ -128,13 +131,13 @@ fn report(
     }
 }
 
-fn judged(facts: &Facts<'_>, selector: &Selector) -> Vec<Claim> {
-    let named: Vec<&str> = CLAIMS.named(selector).map(|check| check.name).collect();
-    let beside = |about: &[&str]| about.iter().any(|part| means(selector, part));
-    let checks = CLAIMS.checks.iter();
+fn judged(facts: &Facts<'_>, all: &Claims<Check>, selector: &Selector) -> Vec<Claim> {
+    let named: Vec<&str> = all.named(selector).map(|check| check.name).collect();
+    let beside = |about: &[String]| about.iter().any(|part| means(selector, part));
+    let checks = all.checks.iter();
     checks
-        .filter(|check| named.contains(&check.name) || beside(check.about))
-        .map(|check| CLAIMS.report(check, (check.check)(facts), "not measured"))
+        .filter(|check| named.contains(&check.name) || beside(&check.statement.about))
+        .map(|check| all.report(check, (check.check)(facts), "not measured"))
         .collect()
 }
 

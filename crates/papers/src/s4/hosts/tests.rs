@@ -8,7 +8,7 @@ use super::*;
 use crate::ClaimState;
 
 fn parts(text: &str) -> Parts {
-    Parts::of(&text.parse().unwrap())
+    Parts::of(&text.parse().unwrap(), &claims::all().unwrap())
 }
 
 #[test]
@@ -77,7 +77,9 @@ fn reported(outcome: &Outcome) -> PapersReport {
         Plan::simulate(&BTreeSet::new(), &options, Changes::none(), &mut |_| KeepGoing::Continue);
     let simulated = simulated.unwrap();
     let facts = Facts { outcome, plan: &plan, simulated: &simulated };
-    report(&facts, &printed, Parts::of(&selector), &selector, Vec::new())
+    let all = claims::all().unwrap();
+    let claims = judged(&facts, &all, &selector);
+    report(&facts, &printed, Parts::of(&selector, &all), claims, Vec::new())
 }
 
 fn state(report: &PapersReport, name: &str) -> Option<ClaimState> {
