@@ -8,7 +8,7 @@ use std::time::Duration;
 use ssdyno_figures::RunResult;
 use ssdyno_prober::{SystemSeries, monotonic_ns};
 use ssdyno_record::Recording;
-use ssdyno_session::{Failure, FailureKind, RunSpec};
+use ssdyno_session::{Failure, RunSpec};
 use tokio::sync::Mutex;
 use tonic::codec::CompressionEncoding;
 use tonic::transport::{Channel, Endpoint};
@@ -123,7 +123,7 @@ impl Connection {
                 "{name} has version {theirs} (protocol {its}), this is {version} (protocol {PROTOCOL})"
             );
             let help = "install the same version on all hosts: one result cannot combine figures of two versions";
-            return Err(Failure::new(FailureKind::Failed, message).with_help(help));
+            return Err(Failure::failed(message).with_help(help));
         }
         // The connection owns ssh. `kill_on_drop` ends ssh with the last clone of the connection, and the worker at
         // the other end then sees the end of its standard input and stops.
@@ -143,7 +143,7 @@ impl Connection {
             let answered_ns = monotonic_ns();
             answers.push(Answer { asked_ns, answered_ns, unix_less_monotonic_ns, reading });
         }
-        compare(&answers).ok_or_else(|| Failure::new(FailureKind::Failed, "no clock was read"))
+        compare(&answers).ok_or_else(|| Failure::failed("no clock was read"))
     }
 
     /// Lets it prepare `spec`; gives the number of the run.
@@ -152,8 +152,7 @@ impl Connection {
         spec: &RunSpec,
         controller: &str,
     ) -> Result<u64, Failure> {
-        let no_json =
-            |error| Failure::new(FailureKind::Failed, format!("cannot send the spec: {error}"));
+        let no_json = |error| Failure::failed(format!("cannot send the spec: {error}"));
         // The spec travels as JSON text inside the CBOR message. The worker parses it with the same code
         // and the same error messages as a spec from a file.
         let spec = serde_json::to_string(spec).map_err(no_json)?;
@@ -186,7 +185,7 @@ impl Connection {
     pub(crate) async fn collect(&mut self, run: u64) -> Result<Fetched, Failure> {
         let Collected(record) =
             answer(&self.name, PREPARE_WITHIN, self.client.collect(OfRun { run })).await?;
-        let gone = || Failure::new(FailureKind::Failed, "a record is in use");
+        let gone = || Failure::failed("a record is in use");
         // The message was decoded here a moment ago, so this `Arc` has one owner. `Arc` serves the worker,
         // which may have to send the same record again after a cut.
         let HostRecord { result, recording, failure, start_monotonic_ns } =
@@ -248,7 +247,7 @@ async fn connect(name: &str) -> Result<Channel, Failure> {
         .keep_alive_while_idle(true);
     endpoint.connect().await.map_err(|error| {
         let why = cause(&error);
-        Failure::new(FailureKind::Failed, format!("cannot reach a worker at {name}: {why}"))
+        Failure::failed(format!("cannot reach a worker at {name}: {why}"))
             .with_help("start a worker that listens at this address")
     })
 }
@@ -298,7 +297,7 @@ async fn over_tls(tls: &ClientTls, host: &str, port: u16, name: &str) -> Result<
         .keep_alive_while_idle(true);
     endpoint.connect_with_connector(connector).await.map_err(|error| {
         let known = why.lock().unwrap_or_else(PoisonError::into_inner).take();
-        known.unwrap_or_else(|| Failure::new(FailureKind::Failed, cause(&error)))
+        known.unwrap_or_else(|| Failure::failed(cause(&error)))
     })
 }
 
@@ -310,11 +309,8 @@ async fn explain_plain(address: &HostAddress, failure: Failure) -> Failure {
         HostAddress::Listening { host, port, tls: false }
             if !address.is_tls() && ClientTls::is_spoken_at(host, *port).await =>
         {
-            Failure::new(
-                FailureKind::Failed,
-                format!("{address} accepts only connections with TLS"),
-            )
-            .with_help(format!("name it as tls://{address}"))
+            Failure::failed(format!("{address} accepts only connections with TLS"))
+                .with_help(format!("name it as tls://{address}"))
         }
         _ => failure,
     }
@@ -335,7 +331,7 @@ async fn over_ssh(stream: SshStream) -> Result<Channel, Failure> {
         .keep_alive_while_idle(true);
     endpoint.connect_with_connector(connector).await.map_err(|error| {
         let message = format!("ssh did not start a worker: {}", cause(&error));
-        Failure::new(FailureKind::Failed, message)
+        Failure::failed(message)
     })
 }
 
@@ -350,7 +346,7 @@ async fn answer<T>(
         Ok(Err(status)) => Err(failure_of(host, &status)),
         Err(_) => {
             let message = format!("{host} does not answer (waited {} s)", within.as_secs());
-            Err(Failure::new(FailureKind::Failed, message)
+            Err(Failure::failed(message)
                 .with_help("check that the host and its network are up")
                 .with_key(NO_ANSWER))
         }

@@ -76,9 +76,8 @@ impl ReachedHosts {
         // One thread is enough: 32 workers that report ten times a second take 1.9 % of a core (docs/many_hosts.md).
         // A second thread would compete with workers on the same machine.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| {
-            Failure::new(FailureKind::Failed, format!("cannot start the controller: {error}"))
-        })?;
+        let runtime = runtime
+            .map_err(|error| Failure::failed(format!("cannot start the controller: {error}")))?;
         let connections = runtime.block_on(unless_stopped(connect(hosts), watch))?;
         Ok(ReachedHosts { hosts: hosts.clone(), connections, runtime })
     }
@@ -107,7 +106,7 @@ impl ReachedHosts {
                     "there is no host {host}; the number of hosts is {}",
                     self.connections.len()
                 );
-                return Err(Failure::new(FailureKind::Failed, message));
+                return Err(Failure::failed(message));
             };
             let rows_to = (self.hosts.rows_in.as_ref()).filter(|_| load.common.keep == Keep::All);
             let connection = connection.called(name.as_deref());
@@ -288,7 +287,7 @@ async fn wait_until_ready(
             // only for a worker that ended without one.
             let gone = member.seen().gone.clone();
             let message = format!("{} ended before the load began", member.connection.name);
-            return Err(gone.unwrap_or_else(|| Failure::new(FailureKind::Failed, message)));
+            return Err(gone.unwrap_or_else(|| Failure::failed(message)));
         }
         if members.iter().all(|member| member.phase() >= RunPhase::Ready) {
             return Ok(());

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_figures::Provenance;
-use ssdyno_session::{Failure, FailureKind, Runner, record_provenance};
+use ssdyno_session::{Failure, Runner, record_provenance};
 
 use crate::protocol::{HostRecord, PREPARE_WITHIN};
 use crate::rows::KeptRows;
@@ -116,7 +116,7 @@ impl Collecting {
     fn make(&self) -> Result<Arc<HostRecord>, Failure> {
         let started = self.started.lock().unwrap_or_else(PoisonError::into_inner).take();
         // An earlier call panicked, and the panic hook printed why.
-        let lost = || Failure::new(FailureKind::Failed, "the run failed, and its result is lost");
+        let lost = || Failure::failed("the run failed, and its result is lost");
         let Started { runner, provenance } = started.ok_or_else(lost)?;
         let mut measured = runner.result()?;
         record_provenance(&mut measured.result, provenance);
@@ -137,7 +137,7 @@ impl Collecting {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_session::{RunSpec, Unattended, resolve};
+    use ssdyno_session::{FailureKind, RunSpec, Unattended, resolve};
 
     use super::*;
 

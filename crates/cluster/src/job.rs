@@ -10,8 +10,8 @@ use ssdyno_block::counted;
 use ssdyno_engine::events::EventReader;
 use ssdyno_figures::{KeepGoing, Provenance};
 use ssdyno_session::{
-    BeginAt, DEFAULT_TARGET, Failure, FailureKind, Goal, Measured, Prepared, ProgramIdentity,
-    Prompt, RunPhase, RunSnapshot, RunSpec, Runner, is_real, resolve,
+    BeginAt, DEFAULT_TARGET, Failure, Goal, Measured, Prepared, ProgramIdentity, Prompt, RunPhase,
+    RunSnapshot, RunSpec, Runner, is_real, resolve,
 };
 
 use crate::controller::{check, run_on_hosts};
@@ -288,7 +288,7 @@ impl Remote {
         let thread = std::thread::Builder::new().name("controller".to_owned()).spawn(carry_out);
         let thread = thread.map_err(|error| {
             let message = format!("cannot start a thread for the controller: {error}");
-            Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
+            Failure::failed(message).with_help("raise `ulimit -u`")
         })?;
         Ok(Remote { control, thread: Some(thread) })
     }
@@ -305,7 +305,7 @@ impl Remote {
     }
 
     fn join(&mut self) -> Result<Measured, Failure> {
-        let lost = || Failure::new(FailureKind::Failed, "the result of the run was taken");
+        let lost = || Failure::failed("the result of the run was taken");
         let ended = self.thread.take().map(JoinHandle::join).ok_or_else(lost)?;
         // A panic of the controller is a bug in this program. It is raised again in the thread that asks for the
         // result, so that the front end reports it in the usual way.

@@ -7,7 +7,7 @@ use ssdyno_figures::{
     ByOp, Confidence, HostRun, Invariant, LoadWindow, OutsideWindow, RunResult, StopReason,
 };
 use ssdyno_record::{Apart, HostPart, Recording, Together};
-use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
+use ssdyno_session::{Failure, Measured, RunSpec};
 
 use crate::clocks::{ClockComparison, unix_less_monotonic_ns};
 use crate::connection::Fetched;
@@ -71,9 +71,7 @@ pub(crate) fn join(
     }
     let Some(earliest) = present.iter().map(|host| host.start_ns).min() else {
         let lost = absent.into_iter().map(|(_, failure)| failure).next();
-        return Err(
-            lost.unwrap_or_else(|| Failure::new(FailureKind::Failed, "no host measured anything"))
-        );
+        return Err(lost.unwrap_or_else(|| Failure::failed("no host measured anything")));
     };
     // `earliest` is the minimum, so the difference is never negative. `u64::MAX` only stands
     // for clocks that differ by more than 584 years.
@@ -214,7 +212,7 @@ fn not_at_once<'a>(apart: Apart, name: impl Fn(usize) -> &'a str) -> Failure {
             (message, format!("use `interval={}` or less, or {run_longer}", Span(common / 10)))
         }
     };
-    Failure::new(FailureKind::Failed, message).with_help(help)
+    Failure::failed(message).with_help(help)
 }
 
 /// The parts that do not follow from requests alone.
@@ -374,7 +372,7 @@ mod tests {
     /// Each host that failed has its name in the message, and equal messages stand once.
     #[test]
     fn a_failure_names_all_hosts() {
-        let failure = |text: &str| Failure::new(FailureKind::Failed, text).with_help("help");
+        let failure = |text: &str| Failure::failed(text).with_help("help");
         let (one, two) = (failure("1 request failed"), failure("2 requests failed"));
         let told = of_all(&[("a", &one), ("b", &two), ("c", &one)]).unwrap();
         assert_eq!(told.message, "a, c: 1 request failed; b: 2 requests failed");

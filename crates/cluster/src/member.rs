@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ssdyno_session::{Failure, FailureKind, RunPhase, RunSnapshot};
+use ssdyno_session::{Failure, RunPhase, RunSnapshot};
 use tokio::sync::Notify;
 
 use crate::clocks::ClockComparison;
@@ -73,7 +73,7 @@ impl Seen {
         let message = format!("{name} was cut off when the run was stopped");
         // The first reason is kept: the stream may have recorded a better one,
         // such as a worker that was restarted.
-        self.gone.get_or_insert_with(|| Failure::new(FailureKind::Failed, message));
+        self.gone.get_or_insert_with(|| Failure::failed(message));
     }
 }
 
@@ -144,7 +144,7 @@ impl Member {
                         connection.name,
                         GONE_AFTER.as_secs()
                     );
-                    state().gone = Some(Failure::new(FailureKind::Failed, message));
+                    state().gone = Some(Failure::failed(message));
                     return;
                 }
                 // Without a pause a worker that refuses connections would be
@@ -183,7 +183,7 @@ pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
             done = collect(connection, *run) => done,
             () = hurry.notified() => {
                 let message = format!("{name} did not send its record in time after the run was stopped");
-                Err(Failure::new(FailureKind::Failed, message))
+                Err(Failure::failed(message))
             }
         },
     };
@@ -193,7 +193,7 @@ pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
     if let (Ok(_), Some((directory, place))) = (&fetched, rows_to) {
         let late = || {
             let message = format!("{name} did not send its rows in time after the run was stopped");
-            Failure::new(FailureKind::Failed, message)
+            Failure::failed(message)
         };
         let path = directory.join(&*place);
         rows = Some(tokio::select! {

@@ -340,7 +340,6 @@ fn columns(figures: &StepFigures) -> String {
 #[cfg(test)]
 mod tests {
     use ssdyno_figures::LatencyAtMost;
-    use ssdyno_session::FailureKind;
 
     use super::*;
     use crate::plan::PlanFile;
@@ -354,7 +353,7 @@ mod tests {
             at_most: (unanswered > 0).then_some(at_most),
             ..Latency::default()
         };
-        let failure = Failure::new(FailureKind::Failed, "a: 1 request ended in an error");
+        let failure = Failure::failed("a: 1 request ended in an error");
         StepResult {
             number,
             name: "s".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_prober::{Prober, ProberOptions, SystemSample, SystemSeries};
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
@@ -42,7 +42,7 @@ impl Probes {
         // a loop from taking the threads of the machine.
         if running.probes.len() >= PROBES_MAX {
             let message = format!("this machine has {PROBES_MAX} probes already");
-            return Err(Failure::new(FailureKind::Failed, message).with_help(
+            return Err(Failure::failed(message).with_help(
                 "end a run that probes it, or wait until the probes of lost controllers end (45 s)",
             ));
         }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ssdyno_figures::RunResult;
 use ssdyno_prober::{SystemSample, SystemSeries};
 use ssdyno_record::Recording;
-use ssdyno_session::{Failure, FailureKind, RunSnapshot};
+use ssdyno_session::{Failure, RunSnapshot};
 use tonic::{Code, Status};
 
 #[allow(
@@ -250,7 +250,7 @@ pub(crate) fn failure_of(host: &str, status: &Status) -> Failure {
     };
     // A status without details did not come from the code of a worker. The key `NO_ANSWER` marks it
     // as a cut that may heal, and callers then try again.
-    Failure::new(FailureKind::Failed, message).with_key(NO_ANSWER)
+    Failure::failed(message).with_key(NO_ANSWER)
 }
 
 /// The key of a failure that no worker reported: the connection is cut, or the other end is not a

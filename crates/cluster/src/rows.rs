@@ -117,7 +117,7 @@ impl KeptRows {
         let busy = Busy::mark(&self.0.busy);
         let writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if !path.exists() {
-            let none = || Failure::new(FailureKind::Failed, "this run kept no rows");
+            let none = || Failure::failed("this run kept no rows");
             let rows = recording.rows().ok_or_else(none)?;
             self.0.directory.write_rows(rows, false).map_err(|error| unwritable(&error))?;
         }
@@ -137,7 +137,7 @@ impl KeptRows {
     ) -> Result<(), Failure> {
         let path = self.write_once(recording, &hear)?;
         let unreadable = |error: std::io::Error| {
-            Failure::new(FailureKind::Failed, format!("cannot read {}: {error}", path.display()))
+            Failure::failed(format!("cannot read {}: {error}", path.display()))
         };
         let mut file = File::open(&path).map_err(unreadable)?;
         let total_bytes = file.metadata().map_err(unreadable)?.len();
@@ -211,15 +211,14 @@ pub(crate) async fn fetch_rows(
                             "{}: only {has} of {total_bytes} bytes of its rows arrived",
                             connection.name
                         );
-                        return Err(Failure::new(FailureKind::Failed, message));
+                        return Err(Failure::failed(message));
                     }
                     Ok(Some(RowsPart { bytes, .. })) => {
                         file.write_all(&bytes).map_err(|error| here("write", error))?;
                         heard = Instant::now();
                     }
                     Ok(None) => {
-                        break Failure::new(FailureKind::Failed, "its rows ended early")
-                            .with_key(NO_ANSWER);
+                        break Failure::failed("its rows ended early").with_key(NO_ANSWER);
                     }
                     Err(status) => break crate::protocol::failure_of(&connection.name, &status),
                 }

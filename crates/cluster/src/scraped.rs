@@ -13,7 +13,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use ssdyno_figures::{MetricSeries, ScrapedMetrics};
 use ssdyno_prober::{MetricPoint, monotonic_ns, read_open_metrics};
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
@@ -269,7 +269,7 @@ impl Scraped {
     pub(crate) async fn start(source: &MetricsSource, every: Duration) -> Result<Scraped, Failure> {
         let refuse = |why: String, help: &str| {
             let message = format!("cannot read the metrics of {source}: {why}");
-            Failure::new(FailureKind::Failed, message).with_help(help).with_key("probers")
+            Failure::failed(message).with_help(help).with_key("probers")
         };
         let keep = |points: Vec<MetricPoint>, source: &MetricsSource| -> Vec<MetricPoint> {
             points.into_iter().filter(|point| source.keeps(point)).collect()

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 use tokio::io::{AsyncRead, AsyncWrite, join};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -43,7 +43,7 @@ fn service(worker: &WorkerService) -> WorkerServer<WorkerService> {
 }
 
 fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(FailureKind::Failed, format!("{what}: {error}"))
+    Failure::failed(format!("{what}: {error}"))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

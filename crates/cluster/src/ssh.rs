@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 use tokio::io::{AsyncReadExt as _, Join, join};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
@@ -96,7 +96,7 @@ impl SshWorker {
         #[cfg(unix)]
         command.process_group(0);
         let cannot = |why: String| {
-            Failure::new(FailureKind::Failed, format!("cannot start `{program}`: {why}"))
+            Failure::failed(format!("cannot start `{program}`: {why}"))
                 .with_help("install an ssh client, or name a program that replaces it")
                 .with_key("ssh")
         };
@@ -128,24 +128,18 @@ impl SshWorker {
         let printed = printed.trim();
         let said = if printed.is_empty() { String::new() } else { format!(": {printed}") };
         match code {
-            NOT_FOUND => Failure::new(
-                FailureKind::Failed,
-                format!("{destination} has no `{program}`{said}"),
+            NOT_FOUND => Failure::failed(format!("{destination} has no `{program}`{said}"),
             )
             .with_help(format!(
                 "copy this program to it (`scp \"$(command -v ssdyno)\" {destination}:`), and give its path there"
             ))
             .with_key("remote_program"),
-            SSH_FAILED => Failure::new(
-                FailureKind::Failed,
-                format!("ssh does not reach {destination}{said}"),
+            SSH_FAILED => Failure::failed(format!("ssh does not reach {destination}{said}"),
             )
             .with_help(format!(
                 "make `ssh -o BatchMode=yes {destination} true` work first; it needs a key or an agent, because it cannot ask for a password"
             )),
-            code => Failure::new(
-                FailureKind::Failed,
-                format!("`{program} worker` on {destination} ended with code {code}{said}"),
+            code => Failure::failed(format!("`{program} worker` on {destination} ended with code {code}{said}"),
             )
             .with_help("install the same version of ssdyno there"),
         }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use ssdyno_figures::Keep;
 use ssdyno_prober::monotonic_ns;
 use ssdyno_session::{
-    BeginAt, Failure, FailureKind, ProgramIdentity, RunPhase, RunSnapshot, RunSpec, Runner,
-    Unattended, WriteSpec, is_real, resolve,
+    BeginAt, Failure, ProgramIdentity, RunPhase, RunSnapshot, RunSpec, Runner, Unattended,
+    WriteSpec, is_real, resolve,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -241,7 +241,7 @@ impl WorkerService {
         let mut state = self.state();
         if let Some(run) = &state.run {
             let message = format!("this worker already has a run of {}", run.controller);
-            return Err(Failure::new(FailureKind::Failed, message)
+            return Err(Failure::failed(message)
                 .with_help("wait until it has ended, or use another worker"));
         }
         state.runs += 1;
@@ -275,12 +275,12 @@ impl WorkerService {
 
 fn no_run() -> Status {
     let message = "this worker does not have this run: the worker was restarted, or it ended the run because its controller was silent";
-    status_of(&Failure::new(FailureKind::Failed, message).with_key(NO_RUN))
+    status_of(&Failure::failed(message).with_key(NO_RUN))
 }
 
 fn no_probe() -> Status {
     let message = "this machine does not have this probe: its program was restarted, or its controller was silent";
-    status_of(&Failure::new(FailureKind::Failed, message).with_key(NO_RUN))
+    status_of(&Failure::failed(message).with_key(NO_RUN))
 }
 
 /// Does what may wait away from the threads that carry the connections.

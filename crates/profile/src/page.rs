@@ -7,7 +7,7 @@ use ssdyno_report::{Axis, Page, Plot, html_table};
 use crate::capacity::capacity_html;
 use crate::map::map_html;
 use crate::measure::{ProfileOp, ProfileTest};
-use crate::result::ProfileResult;
+use crate::result::{ProfileResult, Ratio};
 use crate::stopped::StoppedBecause;
 use crate::text::{depths, notes, summary, table, tests, why};
 
@@ -73,52 +73,51 @@ fn size_axis(result: &ProfileResult) -> Option<(Axis, Vec<(f64, String)>)> {
     Some((axis, ticks.collect()))
 }
 
-fn ratios(result: &ProfileResult) -> String {
-    let all = [("read", &result.read_ratio), ("write", &result.write_ratio)];
-    let greatest = all.iter().flat_map(|(_, ratios)| ratios.iter()).map(|ratio| ratio.estimate);
+/// Ratios by size: the look and the name of each line, with its ratios.
+fn ratio_plot(
+    result: &ProfileResult,
+    title: &'static str,
+    lines: &[(&str, String, &[Ratio])],
+) -> String {
+    let greatest = lines.iter().flat_map(|(.., ratios)| *ratios).map(|ratio| ratio.estimate);
     let greatest = greatest.fold(1.0, f64::max);
     let Some((x, ticks)) = size_axis(result) else { return String::new() };
     let ends = (x.from, x.to);
     let y = Axis::from_zero("sequential / random", greatest, |ratio| significant(ratio, 3));
-    let mut plot = Plot::new("Sequential to random throughput ratio", x, y);
+    let mut plot = Plot::new(title, x, y);
     plot.set_x_ticks(ticks);
     plot.line("bus", "1: no difference", &[(ends.0, 1.0), (ends.1, 1.0)]);
-    for (name, ratios) in all {
-        if !ratios.is_empty() {
-            let points: Vec<(f64, f64)> =
-                ratios.iter().map(|ratio| (ratio.size_bytes as f64, ratio.estimate)).collect();
-            plot.line(name, &format!("{name}s"), &points);
-        }
+    for (look, name, ratios) in lines.iter().filter(|(.., ratios)| !ratios.is_empty()) {
+        let points: Vec<(f64, f64)> =
+            ratios.iter().map(|ratio| (ratio.size_bytes as f64, ratio.estimate)).collect();
+        plot.line(look, name, &points);
     }
     plot.finish()
+}
+
+fn ratios(result: &ProfileResult) -> String {
+    let lines = [
+        ("read", "reads".to_owned(), &result.read_ratio[..]),
+        ("write", "writes".to_owned(), &result.write_ratio[..]),
+    ];
+    ratio_plot(result, "Sequential to random throughput ratio", &lines)
 }
 
 /// The ratios of one operation, a line for each depth; empty without one.
 fn ratios_by_depth(result: &ProfileResult, op: ProfileOp) -> String {
     const LOOKS: [&str; 4] = ["read", "write", "trim", "flush"];
     let all = result.of_depths();
-    let greatest = all.iter().flat_map(|one| one.ratios(op)).map(|ratio| ratio.estimate);
-    let greatest = greatest.fold(0.0, f64::max);
-    let Some((x, ticks)) = size_axis(result).filter(|_| greatest > 0.0) else {
+    let looks = all.iter().zip(LOOKS.iter().cycle());
+    let lines: Vec<(&str, String, &[Ratio])> =
+        looks.map(|(one, look)| (*look, format!("depth {}", one.depth), one.ratios(op))).collect();
+    if lines.iter().all(|(.., ratios)| ratios.is_empty()) {
         return String::new();
-    };
-    let ends = (x.from, x.to);
-    let y = Axis::from_zero("sequential / random", greatest.max(1.0), |r| significant(r, 3));
+    }
     let title = match op {
         ProfileOp::Read => "Sequential to random throughput ratio of reads by depth",
         ProfileOp::Write => "Sequential to random throughput ratio of writes by depth",
     };
-    let mut plot = Plot::new(title, x, y);
-    plot.set_x_ticks(ticks);
-    plot.line("bus", "1: no difference", &[(ends.0, 1.0), (ends.1, 1.0)]);
-    for (one, look) in all.iter().zip(LOOKS.iter().cycle()) {
-        let points: Vec<(f64, f64)> =
-            one.ratios(op).iter().map(|ratio| (ratio.size_bytes as f64, ratio.estimate)).collect();
-        if !points.is_empty() {
-            plot.line(look, &format!("depth {}", one.depth), &points);
-        }
-    }
-    plot.finish()
+    ratio_plot(result, title, &lines)
 }
 
 fn curves(result: &ProfileResult) -> String {

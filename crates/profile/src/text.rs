@@ -43,16 +43,8 @@ fn figures(result: &ProfileResult) -> String {
         why(result),
     );
     let rows = table(result, ROWS_MAX);
-    let widths: Vec<usize> = (0..rows[0].len())
-        .map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
-        .collect();
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "  {}{cell}", " ".repeat(width - cell.chars().count()));
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
+    let right: Vec<usize> = (0..rows[0].len()).collect();
+    crate::columns::aligned(&mut text, &rows[0], &rows[1..], &right);
     let all = result.of_depths().into_iter().map(|one| sizes(one).len()).max().unwrap_or(0);
     if all > ROWS_MAX {
         let _ = writeln!(
@@ -145,64 +137,53 @@ fn sizes(result: &ProfileResult) -> Vec<u64> {
     result.sizes_bytes.iter().copied().filter(known).collect()
 }
 
-/// The ratios of several depths: a header and a row a size.
-fn table_of_depths(result: &ProfileResult, rows: usize) -> Vec<Vec<String>> {
+/// A column of the table: its heading, and the cell of a size.
+type Column<'a> = (String, Box<dyn Fn(u64) -> String + 'a>);
+
+/// The ratios of each depth; beside those of a single depth, the times behind them.
+fn columns(result: &ProfileResult) -> Vec<Column<'_>> {
     let all = result.of_depths();
-    let known: BTreeSet<u64> = all.iter().flat_map(|one| sizes(one)).collect();
-    let known: Vec<u64> = known.into_iter().collect();
-    let mut header = vec!["size".to_owned()];
-    let mut columns: Vec<&[Ratio]> = Vec::new();
+    let mut columns: Vec<Column<'_>> = Vec::new();
     for op in [ProfileOp::Read, ProfileOp::Write] {
         if !all.iter().any(|one| ops(one).iter().any(|(other, ..)| *other == op)) {
             continue;
         }
         for one in &all {
-            header.push(format!("{op} ratio, depth {}", one.depth));
-            columns.push(one.ratios(op));
+            let depth = format!("{op} ratio, depth {}", one.depth);
+            let alone = result.more_depths.is_empty().then(|| format!("{op} ratio"));
+            let ratios = one.ratios(op);
+            let found = move |size: u64| ratios.iter().find(move |ratio| ratio.size_bytes == size);
+            let cell = move |size| found(size).map_or("-".to_owned(), ratio);
+            columns.push((alone.unwrap_or(depth), Box::new(cell)));
+        }
+        let (sequential, random) = ProfileTest::pair(op);
+        for test in [sequential, random].into_iter().filter(|_| result.more_depths.is_empty()) {
+            let points = result.curves.of(test);
+            let found = move |size: u64| points.iter().find(move |point| point.size_bytes == size);
+            let cell = move |size| {
+                found(size).map_or("-".to_owned(), |point| nanoseconds(point.access_time_ns))
+            };
+            columns.push((test.to_string(), Box::new(cell)));
         }
     }
-    let mut table = vec![header];
-    let shown = known.len().min(rows);
-    for row in 0..shown {
-        let size = known[row * (known.len() - 1) / (shown - 1).max(1)];
-        let mut cells = vec![Bytes(size).to_string()];
-        for ratios in &columns {
-            let found = ratios.iter().find(|ratio| ratio.size_bytes == size);
-            cells.push(found.map_or("-".to_owned(), ratio));
-        }
-        table.push(cells);
-    }
-    table
+    columns
 }
 
 /// A header and a row a size, `rows` of them at most: the first, the last, and evenly between.
 pub(crate) fn table(result: &ProfileResult, rows: usize) -> Vec<Vec<String>> {
-    if !result.more_depths.is_empty() {
-        return table_of_depths(result, rows);
-    }
-    let ops = ops(result);
-    let mut header = vec!["size".to_owned()];
-    for (op, ..) in &ops {
-        header.extend([format!("{op} ratio"), format!("sequential {op}"), format!("random {op}")]);
-    }
-    let mut table = vec![header];
-    let sizes = sizes(result);
-    let shown = sizes.len().min(rows);
+    let columns = columns(result);
+    let headings = columns.iter().map(|(heading, _)| heading.clone());
+    let mut table: Vec<Vec<String>> =
+        vec![["size".to_owned()].into_iter().chain(headings).collect()];
+    let known: BTreeSet<u64> = result.of_depths().into_iter().flat_map(sizes).collect();
+    let known: Vec<u64> = known.into_iter().collect();
+    let shown = known.len().min(rows);
     for row in 0..shown {
         // The rows are spread evenly over the sizes and include both ends. The first rows alone
         // would show the small requests only.
-        let size = sizes[row * (sizes.len() - 1) / (shown - 1).max(1)];
-        let mut cells = vec![Bytes(size).to_string()];
-        for (op, ratios, _) in &ops {
-            let found = ratios.iter().find(|ratio| ratio.size_bytes == size);
-            cells.push(found.map_or("-".to_owned(), ratio));
-            let (sequential, random) = ProfileTest::pair(*op);
-            for test in [sequential, random] {
-                let point = result.curves.of(test).iter().find(|p| p.size_bytes == size);
-                cells.push(point.map_or("-".to_owned(), |point| nanoseconds(point.access_time_ns)));
-            }
-        }
-        table.push(cells);
+        let size = known[row * (known.len() - 1) / (shown - 1).max(1)];
+        let cells = columns.iter().map(|(_, cell)| cell(size));
+        table.push([Bytes(size).to_string()].into_iter().chain(cells).collect());
     }
     table
 }

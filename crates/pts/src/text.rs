@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use ssdyno_figures::{bytes_per_second, nanoseconds, rate, seconds, significant};
+use ssdyno_report::aligned;
 
 use crate::plan::{Test, block_name};
 use crate::result::{Average, PtsHistogram, PtsPart, PtsResult, Tracked};
@@ -33,15 +34,9 @@ pub fn text(result: &PtsResult) -> String {
         let _ = writeln!(text, "  {}", verdict(part));
         for (name, rows) in tables(result.test, part) {
             let _ = writeln!(text, "\n  {name}");
-            let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len))
-                .map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
-                .collect();
-            for row in &rows {
-                let mut line = String::from(" ");
-                for (cell, width) in row.iter().zip(&widths) {
-                    let _ = write!(line, " {}{cell}", " ".repeat(width - cell.chars().count() + 1));
-                }
-                let _ = writeln!(text, "{line}");
+            let right: Vec<usize> = (0..rows[0].len()).collect();
+            for line in aligned(&rows[0], rows[1..].iter().cloned(), &right).lines() {
+                let _ = writeln!(text, "   {line}");
             }
         }
         if let Some(histogram) = &part.histogram {

@@ -93,6 +93,11 @@ impl Failure {
         Failure { kind, message: message.into(), help: None, place: None, file: None, key: None }
     }
 
+    /// Something that did not work as asked ([`FailureKind::Failed`]).
+    pub fn failed(message: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Failed, message)
+    }
+
     /// The request is wrong.
     pub fn usage(message: impl Into<String>) -> Failure {
         Failure::new(FailureKind::Usage, message)

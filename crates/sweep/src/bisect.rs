@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_figures::KeepGoing;
-use ssdyno_session::{Failure, FailureKind, RunSpec, StopFlag, side_by_side};
+use ssdyno_session::{Failure, RunSpec, StopFlag, side_by_side};
 
 use crate::ceiling::{Ceiling, Side};
 use crate::designs::Sampling;
@@ -157,7 +157,7 @@ impl Bisection<'_> {
         let mean = row.figure("latency_ns.mean").filter(|ns| *ns > 0.0);
         mean.map(|ns| 1e9 / ns).ok_or_else(|| {
             let message = "the pilot run (one request at a time) has no latency";
-            Cut::Failed(Failure::new(FailureKind::Failed, message))
+            Cut::Failed(Failure::failed(message))
         })
     }
 
@@ -215,7 +215,7 @@ impl Bisection<'_> {
             DesignState::Done => Ok(row),
             _ => {
                 let why = row.why.unwrap_or_default();
-                Err(Cut::Failed(Failure::new(FailureKind::Failed, why)))
+                Err(Cut::Failed(Failure::failed(why)))
             }
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::counted;
 use ssdyno_figures::DEPTH_ENOUGH;
 use ssdyno_report::figure_format;
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 
 use crate::objective::Requirement;
 
@@ -179,14 +179,14 @@ impl Ceiling {
             (self.failed, self.beyond, self.undecided.is_empty())
         {
             let what = format!("no rate meets {}: {failed} at {}", bound.latency(), iops(rate));
-            return Some(Failure::new(FailureKind::Failed, what).with_help(
+            return Some(Failure::failed(what).with_help(
                 "`run --rate` shows why requests fail at that rate; remove the cause, such as `faults`",
             ));
         }
         let tried = self.undecided.first().copied().or(self.beyond)?;
         let above = bound.latency_above(self.undecided.is_empty());
         let what = format!("{above} at every rate, down to {}", iops(tried));
-        Some(Failure::new(FailureKind::Failed, what).with_help(
+        Some(Failure::failed(what).with_help(
             "raise the bound, or make the requests smaller; `--depth 1` shows the latency without a queue",
         ))
     }

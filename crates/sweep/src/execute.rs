@@ -291,7 +291,7 @@ impl Sweep {
         }
         if done == 0 && given_up > 0 {
             return Some(
-                Failure::new(FailureKind::Failed, "no design meets the bounds of `require`")
+                Failure::failed("no design meets the bounds of `require`")
                     .with_help(
                         "widen the bounds, or run all designs to their end with `run_hopeless`",
                     )
@@ -299,7 +299,7 @@ impl Sweep {
             );
         }
         if done == 0 {
-            return Some(Failure::new(FailureKind::Failed, "no design has figures").with_help(
+            return Some(Failure::failed("no design has figures").with_help(
                 "the table gives the reasons; change the common settings or the values of the axes",
             ));
         }
@@ -316,7 +316,7 @@ impl Sweep {
             _ => "use a device with an energy model (`ssdyno list`), or remove the figure",
         };
         Some(
-            Failure::new(FailureKind::Failed, format!("no design has the figure `{figure}`"))
+            Failure::failed(format!("no design has the figure `{figure}`"))
                 .with_help(help)
                 .with_key(key),
         )

@@ -111,8 +111,7 @@ impl Journal {
 
     fn line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let path = self.path.clone();
-        let text = serde_json::to_vec(value)
-            .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()));
+        let text = serde_json::to_vec(value).map_err(|error| Failure::failed(error.to_string()));
         let mut text = text?;
         // The line feed goes into the same call as the row. A crash between two
         // calls would leave a row that looks cut off.

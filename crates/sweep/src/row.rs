@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use ssdyno_block::counted;
 use ssdyno_figures::{Warning, WarningKind};
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 
 use crate::ceiling::{Ceiling, FailedRequests};
 use crate::cost::COSTS;
@@ -28,12 +28,13 @@ fn is_zero(number: &u64) -> bool {
 
 ssdyno_block::named! {
     /// State of a design.
-    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum DesignState: word {
         /// The design has figures.
         Done = "done",
         /// The values are not a valid combination; nothing was run.
+        #[default]
         Impossible = "impossible",
         /// The run failed; its figures cover the time until the failure, and the design is not ranked.
         Failed = "failed",
@@ -82,7 +83,7 @@ pub struct SweepFigure {
 }
 
 /// A design and its figures.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SweepRow {
     /// Number of the design, from 0.
     pub design: u64,
@@ -144,26 +145,7 @@ pub struct SweepRow {
 impl SweepRow {
     /// The row of a design that has no figures yet.
     pub(crate) fn new(design: u64, values: Vec<Value>, seed: u64) -> SweepRow {
-        SweepRow {
-            design,
-            values,
-            state: DesignState::Impossible,
-            why: None,
-            stopped: None,
-            seed,
-            spec_hash: String::new(),
-            requests: 0,
-            errors: 0,
-            unanswered: 0,
-            overloaded: false,
-            outstanding_limit: None,
-            warnings: Vec::new(),
-            flattered_by: None,
-            notes: Vec::new(),
-            figures: BTreeMap::new(),
-            standing: None,
-            within_chance: false,
-        }
+        SweepRow { design, values, seed, ..SweepRow::default() }
     }
 
     /// The requests that failed; `None` if none did.
@@ -387,7 +369,7 @@ impl SweepResult {
                 counted(failed, "request", "requests"),
                 counted(runs, "run", "runs")
             );
-            Failure::new(FailureKind::Failed, message)
+            Failure::failed(message)
                 .with_help("`ssdyno run` with the value of such a row shows why its requests fail")
         })
     }

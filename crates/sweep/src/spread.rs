@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_arrived_before_an_error_is_kept() {
-        let lost = || Some(Failure::new(FailureKind::Failed, "the scheduler is gone"));
+        let lost = || Some(Failure::failed("the scheduler is gone"));
         let (result, failure) = gathered(&[2, 3], lost()).unwrap();
         assert_eq!((result.done, result.partial), (2, true));
         assert_eq!(failure.unwrap().message, "the scheduler is gone");

@@ -251,7 +251,7 @@ pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
     if broken > 0 {
         let (count, lines) =
             (counted(broken, "bound is", "bounds are"), lines(GateVerdict::Broken));
-        return Some(Failure::new(FailureKind::Failed, format!("{count} broken: {lines}")));
+        return Some(Failure::failed(format!("{count} broken: {lines}")));
     }
     let incomparable =
         of(GateVerdict::Undecided).any(|gate| gate.found.ends_with("not comparable"));
@@ -292,9 +292,9 @@ pub fn junit(suite: &str, gates: &[Gate]) -> Result<String, Failure> {
     }
     let mut report = Report::new("ssdyno");
     report.add_test_suite(cases);
-    report.to_string().map_err(|error| {
-        Failure::new(FailureKind::Failed, format!("cannot create the JUnit report: {error}"))
-    })
+    report
+        .to_string()
+        .map_err(|error| Failure::failed(format!("cannot create the JUnit report: {error}")))
 }
 
 #[cfg(test)]

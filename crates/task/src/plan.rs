@@ -2,7 +2,7 @@
 
 use ssdyno_block::counted;
 use ssdyno_cluster::{ClusterPlan, ClusterProgress, Hosts, PlanFile, PlanOutcome, PlanRun};
-use ssdyno_session::{Failure, FailureKind, ProgramIdentity, ResultFolder};
+use ssdyno_session::{Failure, ProgramIdentity, ResultFolder};
 
 use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 
@@ -62,7 +62,7 @@ fn carry_out(file: PlanFile, hosts: &Hosts, control: &TaskControl) -> Result<Tas
         // and the front end removes the empty folder.
         Some(failure) if result.steps.is_empty() => Err(failure),
         failure => {
-            let complaint = || Failure::new(FailureKind::Failed, result.complaints().join("; "));
+            let complaint = || Failure::failed(result.complaints().join("; "));
             // A step may be partial without stopping the plan. The complaints of all steps then become the
             // failure, so that a script sees that something is wrong.
             let failure = failure.or_else(|| result.partial.then(complaint));

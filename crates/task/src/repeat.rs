@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn runs_that_failed_as_well_are_counted() {
-        let first = || Failure::new(FailureKind::Failed, "56 requests ended in an error");
+        let first = || Failure::failed("56 requests ended in an error");
         assert_eq!(among(first(), 0).message, "56 requests ended in an error");
         let message = among(first(), 2).message;
         assert_eq!(message, "56 requests ended in an error; 2 other runs failed as well");

@@ -2,9 +2,7 @@
 
 use ssdyno_cluster::{ClusterProgress, Hosts, Job, JobPlan};
 use ssdyno_figures::Provenance;
-use ssdyno_session::{
-    Failure, FailureKind, Goal, Prompt, RunPhase, RunSpec, lost_rows, record_provenance,
-};
+use ssdyno_session::{Failure, Goal, Prompt, RunPhase, RunSpec, lost_rows, record_provenance};
 
 use crate::runner::{PreparedTask, TaskOutcome, TaskResult, TaskSnapshot};
 
@@ -63,7 +61,7 @@ impl RunUnderWay {
     }
 
     pub(crate) fn result(&mut self) -> Result<TaskOutcome, Failure> {
-        let lost = || Failure::new(FailureKind::Failed, "the result of the run was taken");
+        let lost = || Failure::failed("the result of the run was taken");
         let mut measured = self.job.take().ok_or_else(lost)?.result()?;
         if let Some(provenance) = self.provenance.take() {
             record_provenance(&mut measured.result, *provenance);

@@ -13,7 +13,7 @@ use ssdyno_engine::events::EventReader;
 use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::ProfileResult;
 use ssdyno_pts::PtsResult;
-use ssdyno_session::{Failure, FailureKind, Measured, Observer, ProgramIdentity, RunPhase, Stage};
+use ssdyno_session::{Failure, Measured, Observer, ProgramIdentity, RunPhase, Stage};
 use ssdyno_sweep::SweepResult;
 
 use crate::compare::CompareResult;
@@ -191,7 +191,7 @@ impl PreparedTask {
         let thread = std::thread::Builder::new().name("task".to_owned()).spawn(run);
         let thread = thread.map_err(|error| {
             let message = format!("cannot start a thread for the task: {error}");
-            Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
+            Failure::failed(message).with_help("raise `ulimit -u`")
         })?;
         Ok(TaskRunner { name, work: Running::Other(control, Some(thread)) })
     }
@@ -288,7 +288,7 @@ impl TaskRunner {
     /// # Errors
     /// Nothing was measured. A later error is in [`TaskOutcome::failure`].
     pub fn result(mut self) -> Result<TaskOutcome, Failure> {
-        let lost = || Failure::new(FailureKind::Failed, "the result of the task was taken");
+        let lost = || Failure::failed("the result of the task was taken");
         let ended = match &mut self.work {
             Running::Run(run) => return run.result(),
             Running::Other(_, thread) => thread.take().map(JoinHandle::join).ok_or_else(lost)?,

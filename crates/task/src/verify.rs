@@ -114,11 +114,8 @@ impl VerifyTask {
         // A random number marks the blocks of this run. Blocks of an earlier run with the
         // same seed would otherwise pass as correct.
         let run = verify::fresh_run().map_err(|error| {
-            Failure::new(
-                FailureKind::Failed,
-                format!("cannot get a random number for the run: {error}"),
-            )
-            .with_help("look at /dev/urandom")
+            Failure::failed(format!("cannot get a random number for the run: {error}"))
+                .with_help("look at /dev/urandom")
         })?;
         let mut watch = Watch::new(self, control);
         let plan = self.plan(&target, run)?;
@@ -324,7 +321,7 @@ fn judge(report: &VerifyReport, early: Option<Failure>, stopped: bool) -> Option
         let who = counted(report.faults, "block is", "blocks are");
         let early = early.map_or(String::new(), |early| format!("; {early}"));
         let message = format!("{who} different from the data that was written{early}");
-        return Some(Failure::new(FailureKind::Failed, message).with_help(
+        return Some(Failure::failed(message).with_help(
             "do not trust this target with data; the findings list the offsets and \
                             kinds of the errors",
         ));

@@ -8,7 +8,7 @@ use std::time::Instant;
 use ssdyno_cluster::ClusterProgress;
 use ssdyno_figures::LiveSnapshot;
 use ssdyno_record::Recording;
-use ssdyno_session::{Failure, FailureKind, Measured, ResultFolder, RunPhase};
+use ssdyno_session::{Failure, Measured, ResultFolder, RunPhase};
 use ssdyno_task::TaskSnapshot;
 
 use crate::flash::LiveFlash;
@@ -52,7 +52,7 @@ impl State {
         // the first, and the figures would be of neither.
         if self.run.as_ref().is_some_and(|run| run.view.phase != RunPhase::Ended) {
             let message = "a run is active: two runs at once would disturb each other's figures";
-            return Err(Failure::new(FailureKind::Failed, message)
+            return Err(Failure::failed(message)
                 .with_help("wait for its end, or stop it")
                 .with_key(BUSY));
         }
@@ -91,7 +91,7 @@ impl CurrentRun {
         let thread = std::thread::Builder::new().name("desk".to_owned());
         let thread = thread.spawn(move || follow(&told)).map_err(|error| {
             let message = format!("cannot start a thread for the run: {error}");
-            Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
+            Failure::failed(message).with_help("raise `ulimit -u`")
         })?;
         self.thread = Some(thread);
         Ok(())

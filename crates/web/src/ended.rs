@@ -1,6 +1,6 @@
 //! The end of a run whose task panicked.
 
-use ssdyno_session::{Failure, FailureKind, RunPhase};
+use ssdyno_session::{Failure, RunPhase};
 
 use crate::desk::Desk;
 
@@ -17,7 +17,7 @@ impl Drop for EndOnPanic<'_> {
         if let Some(run) = &mut self.0.state().run
             && run.view.phase != RunPhase::Ended
         {
-            let failure = Failure::new(FailureKind::Failed, "the run ended with an internal error")
+            let failure = Failure::failed("the run ended with an internal error")
                 .with_help("report the message that `ssdyno ui` printed on standard error");
             run.view.phase = RunPhase::Ended;
             run.view.error = Some(failure.body());

@@ -41,9 +41,8 @@ impl Guard {
     /// Of a server that listens at `address`, one of loopback.
     pub(crate) fn new(address: SocketAddr) -> Result<Guard, Failure> {
         let mut bytes = [0u8; 24];
-        getrandom::fill(&mut bytes).map_err(|error| {
-            Failure::new(FailureKind::Failed, format!("no random numbers for a token: {error}"))
-        })?;
+        getrandom::fill(&mut bytes)
+            .map_err(|error| Failure::failed(format!("no random numbers for a token: {error}")))?;
         let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let port = address.port();
         // The listener may have another address of loopback, such as 127.0.0.2.

@@ -16,7 +16,7 @@ use ssdyno_cluster::OPEN_METRICS_TYPE;
 use ssdyno_figures::{Comparison, FigureComparison, Verdict};
 use ssdyno_report::{compare, comparison_html, figure_text};
 use ssdyno_session::reference::schema_of;
-use ssdyno_session::{Failure, FailureKind, RunSpec};
+use ssdyno_session::{Failure, RunSpec};
 use ssdyno_task::Task;
 
 use crate::answer::Refused;
@@ -240,7 +240,7 @@ async fn result_file(
 ) -> Answer<Response> {
     let path = path_of(page.desk.results(), &folder, &file)?;
     let cannot = |error: std::io::Error| {
-        Refused::from(Failure::new(FailureKind::Failed, format!("cannot read {file}: {error}")))
+        Refused::from(Failure::failed(format!("cannot read {file}: {error}")))
     };
     let opened = tokio::fs::File::open(&path).await.map_err(cannot)?;
     let bytes = opened.metadata().await.map_err(cannot)?.len();
@@ -272,7 +272,7 @@ fn chunks(
 
 /// Does what may wait away from the threads that carry the connections.
 async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Answer<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| {
-        Failure::new(FailureKind::Failed, format!("the server failed: {error}")).into()
-    })
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Failure::failed(format!("the server failed: {error}")).into())
 }

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 
 use crate::desk::{Desk, DeskOptions};
 use crate::folders::FolderList;
@@ -64,9 +64,8 @@ impl PageServer {
     /// # Errors
     /// There are no threads for it.
     pub fn serve(self, ends: impl Fn() -> bool) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| {
-            Failure::new(FailureKind::Failed, format!("the page cannot be served: {error}"))
-        };
+        let failed =
+            |error: std::io::Error| Failure::failed(format!("the page cannot be served: {error}"));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(failed)?;

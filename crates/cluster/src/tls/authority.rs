@@ -11,7 +11,7 @@ use rcgen::{
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 
 use super::files;
 use super::identity::{Identity, Role};
@@ -49,7 +49,7 @@ pub(crate) struct Authority {
 }
 
 fn failed(error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(FailureKind::Failed, format!("cannot create a certificate: {error}"))
+    Failure::failed(format!("cannot create a certificate: {error}"))
 }
 
 fn params(name: &str, names: &[String], lasts: Duration) -> Result<CertificateParams, Failure> {

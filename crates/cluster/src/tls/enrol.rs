@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::ServerName;
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -66,8 +66,7 @@ pub fn enrol_worker(token: &str, directory: &Path, names: &[String]) -> Result<E
     // copy is the one that the worker will trust from now on.
     if fingerprint(&identity.chain[1]) != token.authority {
         let message = format!("{} sent a certificate from another authority", token.place());
-        return Err(Failure::new(FailureKind::Failed, message)
-            .with_help("ask for an invitation of your controller"));
+        return Err(Failure::failed(message).with_help("ask for an invitation of your controller"));
     }
     // This also checks that the key fits the certificate. A pair that does
     // not fit must not replace a working file.
@@ -95,7 +94,7 @@ pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
 }
 
 fn broken(error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(FailureKind::Failed, format!("cannot enrol: {error}"))
+    Failure::failed(format!("cannot enrol: {error}"))
 }
 
 /// The controller's data for a worker.
@@ -112,7 +111,7 @@ async fn ask(token: &Token, key: &KeyPair, names: &[String]) -> Result<Given, Fa
     let bare = token.host.trim_matches(['[', ']']);
     let tcp = TcpStream::connect((bare, token.port)).await.map_err(|error| {
         let message = format!("cannot reach the controller at {place}: {error}");
-        Failure::new(FailureKind::Failed, message).with_help(
+        Failure::failed(message).with_help(
             "the controller waits until one worker has enrolled or the token has expired; after \
              that, make another invitation",
         )
@@ -133,8 +132,7 @@ async fn ask(token: &Token, key: &KeyPair, names: &[String]) -> Result<Given, Fa
             "the connection to {place} was lost while this worker enrolled: \
                                {error}"
         );
-        Failure::new(FailureKind::Failed, message)
-            .with_help("make another invitation: this token may be used up")
+        Failure::failed(message).with_help("make another invitation: this token may be used up")
     };
     send(&mut stream, &question).await.map_err(cut)?;
     match receive(&mut stream).await.map_err(cut)? {
@@ -143,7 +141,7 @@ async fn ask(token: &Token, key: &KeyPair, names: &[String]) -> Result<Given, Fa
         }
         Answer::Refused(why) => {
             let message = format!("the controller at {place} refused this worker: {why}");
-            Err(Failure::new(FailureKind::Failed, message))
+            Err(Failure::failed(message))
         }
     }
     // A refusal needs a new token in almost all cases. More exact

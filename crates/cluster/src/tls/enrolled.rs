@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde::{Deserialize, Serialize};
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::authority::{Authority, now_unix_s};
@@ -68,7 +68,7 @@ fn list_of(directory: &Path) -> PathBuf {
 /// the list could not be taken back.
 pub(super) fn record(directory: &Path, pem: &str, names: &[String]) -> Result<(), Failure> {
     let bad = |error: &dyn std::fmt::Display| {
-        Failure::new(FailureKind::Failed, format!("cannot read a new certificate: {error}"))
+        Failure::failed(format!("cannot read a new certificate: {error}"))
     };
     // The serial number is read back from the certificate as DER has it. The encoding may differ from the
     // bytes that went in, and a revocation compares DER.

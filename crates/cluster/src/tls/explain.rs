@@ -4,12 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use rustls::{AlertDescription, CertificateError, Error};
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 
 use super::identity::{Identity, Role, date};
 
 fn failed(message: String, help: impl Into<String>) -> Failure {
-    Failure::new(FailureKind::Failed, message).with_help(help)
+    Failure::failed(message).with_help(help)
 }
 
 /// An identity that TLS does not take.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::time::ASN1Time;
 
@@ -128,7 +128,7 @@ impl Identity {
         // date. This message names the file and the remedy.
         if now > to {
             let message = format!("the certificate of this {name} expired on {}: {path}", date(to));
-            return Err(Failure::new(FailureKind::Failed, message)
+            return Err(Failure::failed(message)
                 .with_help(self.role.renewal())
                 .with_key("identity"));
         }
@@ -137,7 +137,7 @@ impl Identity {
                 "the certificate of this {name} is not valid before {}: {path}",
                 date(from)
             );
-            return Err(Failure::new(FailureKind::Failed, message)
+            return Err(Failure::failed(message)
                 .with_help("check the clock of this machine")
                 .with_key("identity"));
         }

@@ -200,9 +200,8 @@ impl Invitation {
         refused: &mut dyn FnMut(&str),
     ) -> Result<EnrolledWorker, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let failed = |error: std::io::Error| {
-            Failure::new(FailureKind::Failed, format!("cannot wait for workers: {error}"))
-        };
+        let failed =
+            |error: std::io::Error| Failure::failed(format!("cannot wait for workers: {error}"));
         runtime.map_err(failed)?.block_on(async {
             self.listener.set_nonblocking(true).map_err(failed)?;
             let listener = tokio::net::TcpListener::from_std(self.listener).map_err(failed)?;
@@ -266,7 +265,7 @@ impl Desk {
         let wrong = self.gate.lock().unwrap_or_else(PoisonError::into_inner).wrong;
         if wrong >= WRONG_MAX {
             let message = format!("the invitation ended: {wrong} wrong tokens were tried");
-            return Some(Failure::new(FailureKind::Failed, message).with_help(
+            return Some(Failure::failed(message).with_help(
                 "find the program that sends wrong tokens, then make another invitation at an address that only the worker can reach",
             ));
         }
@@ -275,7 +274,7 @@ impl Desk {
             return Some(Failure::new(FailureKind::Interrupted, message));
         }
         is_late.then(|| {
-            Failure::new(FailureKind::Failed, "no worker enrolled in time: the token has expired")
+            Failure::failed("no worker enrolled in time: the token has expired")
                 .with_help("make another invitation when you can enrol the worker")
         })
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use rcgen::{CertificateRevocationListParams, KeyIdMethod, RevokedCertParams, SerialNumber};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::Failure;
 use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
 
 use super::authority::{AUTHORITY_DAYS, Authority, DAY};
@@ -44,8 +44,7 @@ pub(super) fn learn(directory: &Path, list: &str, identity: &Identity) -> Result
     let told = Revocations::of(list, authority).map_err(|why| {
         let message =
             format!("the list of revoked certificates that the controller sent is bad: {why}");
-        Failure::new(FailureKind::Failed, message)
-            .with_help("look at `revoked.pem` of the controller")
+        Failure::failed(message).with_help("look at `revoked.pem` of the controller")
     })?;
     // The lock is on the identity file and not on the list, because the list may
     // not exist yet and is replaced by a rename.
@@ -145,7 +144,7 @@ impl Revocations {
         let text = params.signed_by(&authority.issuer).and_then(|list| list.pem());
         let text = text.map_err(|error| {
             let message = format!("cannot sign the list of revoked certificates: {error}");
-            Failure::new(FailureKind::Failed, message)
+            Failure::failed(message)
         })?;
         files::write(&file_in(directory), &text, true).map(drop)
     }

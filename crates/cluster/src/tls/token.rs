@@ -20,10 +20,7 @@ impl Secret {
     pub(super) fn random() -> Result<Secret, Failure> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| {
-            Failure::new(
-                ssdyno_session::FailureKind::Failed,
-                format!("this system provides no random numbers: {error}"),
-            )
+            Failure::failed(format!("this system provides no random numbers: {error}"))
         })?;
         Ok(Secret(bytes))
     }

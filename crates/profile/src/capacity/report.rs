@@ -266,7 +266,8 @@ fn facts(result: &ProfileResult, capacity: &CapacityResult) -> Vec<String> {
 
 fn table(text: &mut String, header: &[&str], rows: &[Vec<String>]) {
     let header: Vec<String> = header.iter().map(|cell| (*cell).to_owned()).collect();
-    crate::columns::aligned(text, &header, rows);
+    crate::columns::aligned(text, &header, rows, &[]);
+    text.push('\n');
 }
 
 /// A capacity profile on the terminal, its solutions one after the other.

@@ -327,7 +327,8 @@ pub(crate) fn map_text(result: &ProfileResult, map: &MapResult) -> String {
     if !map.points.is_empty() {
         text.push_str("95th percentile of read latency by arrival rates (over: the queue grows)\n");
         let (header, rows) = table(map);
-        crate::columns::aligned(&mut text, &header, &rows);
+        crate::columns::aligned(&mut text, &header, &rows, &[]);
+        text.push('\n');
     }
     for line in lines(map).iter().chain(result.notes.iter()) {
         let _ = writeln!(text, "{line}");
