@@ -26,22 +26,19 @@ where
 {
     type Encode = T;
     type Decode = U;
-    type Encoder = CborEncoder<T>;
-    type Decoder = CborDecoder<U>;
+    type Encoder = Self;
+    type Decoder = Self;
 
-    fn encoder(&mut self) -> CborEncoder<T> {
-        CborEncoder(PhantomData)
+    fn encoder(&mut self) -> Self {
+        CborCodec::default()
     }
 
-    fn decoder(&mut self) -> CborDecoder<U> {
-        CborDecoder(PhantomData)
+    fn decoder(&mut self) -> Self {
+        CborCodec::default()
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct CborEncoder<T>(PhantomData<fn(T)>);
-
-impl<T: Serialize> Encoder for CborEncoder<T> {
+impl<T: Serialize, U> Encoder for CborCodec<T, U> {
     type Item = T;
     type Error = Status;
 
@@ -51,10 +48,7 @@ impl<T: Serialize> Encoder for CborEncoder<T> {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct CborDecoder<U>(PhantomData<fn() -> U>);
-
-impl<U: DeserializeOwned> Decoder for CborDecoder<U> {
+impl<T, U: DeserializeOwned> Decoder for CborCodec<T, U> {
     type Item = U;
     type Error = Status;
 

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -17,7 +17,7 @@ use ssdyno_cluster::{
     WorkerService, metrics_text, run_on_hosts, serve_listener,
 };
 use ssdyno_figures::{KeepGoing, RunProgress};
-use ssdyno_prober::{MetricPoint, metric_names, read_open_metrics};
+use ssdyno_prober::{MetricPoint, SystemSample, read_open_metrics};
 use ssdyno_session::{Failure, RunPhase, RunSnapshot, RunSpec};
 
 const VERSION: &str = "1.2.3";
@@ -209,18 +209,43 @@ fn metrics_stay_on_this_machine() {
     assert!(failure.message.contains("cannot serve metrics"), "{}", failure.message);
 }
 
+/// A sample with every figure.
+fn whole_sample() -> SystemSample {
+    fn one<T: Default>() -> BTreeMap<String, T> {
+        [("a".to_owned(), T::default())].into()
+    }
+    SystemSample {
+        sequence: 1,
+        monotonic_ns: 1,
+        unix_ns: 1,
+        interval_ns: 1,
+        cpu: Some(Default::default()),
+        cores: [(0, Default::default())].into(),
+        activity: Some(Default::default()),
+        memory: Some(Default::default()),
+        swap: Some(Default::default()),
+        interfaces: one(),
+        disks: one(),
+        discards: one(),
+        flushes: one(),
+        power: one(),
+        pressure: one(),
+    }
+}
+
 /// Names of values that a worker or a page can write.
 fn written() -> BTreeSet<String> {
     let progress = RunProgress::preparing(0.5);
     let snapshot = RunSnapshot { progress, ..RunSnapshot::default() };
     let progress = ClusterProgress {
         hosts: vec![("a".to_owned(), snapshot, None)],
+        systems: vec![("a".to_owned(), Some(whole_sample()))],
         ..ClusterProgress::default()
     };
     let (name, target, load, phase) = ("", "", "", RunPhase::Preparing);
     let run = RunOutline { number: 1, name, target, load, phase };
     let points = read_open_metrics(&metrics_text(VERSION, Some(run), &progress)).unwrap();
-    points.into_iter().map(|point| point.name).chain(metric_names()).collect()
+    points.into_iter().map(|point| point.name).collect()
 }
 
 /// Collects the expressions below `value`.

@@ -67,6 +67,21 @@ pub(crate) fn quoted(numbers: &[PrintedNumber], name: &str) -> Option<f64> {
     numbers.iter().find(|number| number.name == name)?.printed.parse().ok()
 }
 
+/// A figure or a table that can be selected.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Titled {
+    pub(crate) id: String,
+    pub(crate) title: String,
+}
+
+impl Titled {
+    /// Its identifier as a part of `paper`, and its title.
+    pub(crate) fn of(&self, paper: &str) -> (String, String) {
+        (format!("{paper}/{}", self.id), self.title.clone())
+    }
+}
+
 /// The selected numbers of `paper` as cells `<paper>/arithmetic/<name>`. `formula` gives ours by name;
 /// `None` where there is no such formula. One that is quoted needs none.
 ///

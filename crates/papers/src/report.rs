@@ -193,6 +193,33 @@ pub struct FigureTable {
     pub rows: Vec<Vec<String>>,
 }
 
+impl FigureTable {
+    /// A table with these headings.
+    pub(crate) fn new<C: Into<String>>(
+        id: impl Into<String>,
+        title: impl Into<String>,
+        columns: impl IntoIterator<Item = C>,
+        rows: Vec<Vec<String>>,
+    ) -> FigureTable {
+        let columns = columns.into_iter().map(Into::into).collect();
+        FigureTable { id: id.into(), title: title.into(), columns, rows }
+    }
+}
+
+impl Figure {
+    /// The drawing called `id`, and the table of its numbers.
+    pub(crate) fn with_table<C: Into<String>>(
+        id: String,
+        title: &str,
+        svg: String,
+        columns: impl IntoIterator<Item = C>,
+        rows: Vec<Vec<String>>,
+    ) -> (Figure, FigureTable) {
+        let table = FigureTable::new(id.clone(), title, columns, rows);
+        (Figure { id, title: title.to_owned(), svg }, table)
+    }
+}
+
 /// A simulation behind the cells, with figures that the paper does not print.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunSummary {

@@ -3,7 +3,7 @@
 //! Key types: [`SystemCounters`] are the counters of the kernel at one moment, read below the directories of
 //! [`Sources`]. The difference of two of them is a [`SystemSample`]: rates and levels of CPU, memory, network, disks,
 //! power and pressure. A [`Prober`] takes samples in a thread and keeps a [`SystemSeries`] of bounded size.
-//! [`MachineOrigin`] and [`StorageOrigin`] describe a machine and its storage, not their activity. [`to_open_metrics`]
+//! [`MachineOrigin`] and [`StorageOrigin`] describe a machine and its storage, not their activity. [`OpenMetricsWriter`]
 //! writes a sample for Prometheus, and [`read_open_metrics`] reads the metrics of other programs.
 //!
 //! Errors: a source that cannot be read does not spoil the others. Its figures are missing, and
@@ -31,8 +31,7 @@ mod sources;
 pub use clock::monotonic_ns;
 pub use counters::{PowerSensors, SystemCounters};
 pub use open_metrics::{
-    MetricKind, MetricLabels, MetricPoint, OpenMetricsError, OpenMetricsWriter, metric_names,
-    read_open_metrics, to_open_metrics, to_open_metrics_of_many,
+    MetricKind, MetricLabels, MetricPoint, OpenMetricsError, OpenMetricsWriter, read_open_metrics,
 };
 pub use origin::{DriveOrigin, FileOrigin, MachineOrigin, StorageOrigin, drive_serial};
 pub use prober::{Prober, ProberError, ProberOptions};

@@ -64,22 +64,13 @@ impl Default for CostModel {
 
 impl CostModel {
     /// The first price that is no price.
-    pub(crate) fn wrong_key(&self) -> Option<&'static str> {
+    pub(crate) fn wrong_key(&self) -> Option<String> {
         // A negative or infinite price would put designs on the front for no reason. The
-        // key in the message is the one of the plan.
-        let prices = [
-            ("cost.slc_per_gib", self.slc_per_gib),
-            ("cost.mlc_per_gib", self.mlc_per_gib),
-            ("cost.tlc_per_gib", self.tlc_per_gib),
-            ("cost.qlc_per_gib", self.qlc_per_gib),
-            ("cost.per_die", self.per_die),
-            ("cost.per_channel", self.per_channel),
-            ("cost.per_core", self.per_core),
-            ("cost.controller", self.controller),
-            ("cost.dram_per_gib", self.dram_per_gib),
-            ("cost.other_device", self.other_device.unwrap_or_default()),
-        ];
-        prices.iter().find(|(_, price)| !(price.is_finite() && *price >= 0.0)).map(|(key, _)| *key)
+        // key in the message is the one of the plan. An infinite price is null in JSON.
+        let model = serde_json::to_value(self).ok()?;
+        let is_price = |price: &serde_json::Value| price.as_f64().is_some_and(|one| one >= 0.0);
+        let mut prices = model.as_object()?.iter();
+        prices.find(|(_, price)| !is_price(price)).map(|(key, _)| format!("cost.{key}"))
     }
 
     /// The costs of the device in `file`, a device file with every key written out, by the names of their figures.

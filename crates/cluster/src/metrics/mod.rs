@@ -122,14 +122,7 @@ fn write_run(
     let cut_off = progress.hosts.iter().filter(|(.., silent)| silent.is_some()).count();
     to.gauge("ssdyno_run_hosts_cut_off", "", "Hosts of the run that cannot be reached now.")?;
     to.value(&none, None, cut_off as f64)?;
-    to.counter("ssdyno_run_requests", "", REQUESTS)?;
-    to.value(&none, None, told.completed as f64)?;
-    to.counter("ssdyno_run_errors", "", ERRORS)?;
-    to.value(&none, None, told.errors as f64)?;
-    to.counter("ssdyno_run_operations", "", OPERATIONS)?;
-    write_by_op(to, &none, &told.requests_by_op)?;
-    to.counter("ssdyno_run_bytes", "bytes", BYTES)?;
-    write_by_op(to, &none, &told.bytes_by_op)?;
+    write_counts(to, "run", &[(&none, &told)])?;
     let help =
         "Latencies of the requests without error after the ramp-up, in whole ns, rounded down.";
     to.histogram("ssdyno_run_latency_seconds", "seconds", help)?;
@@ -139,11 +132,34 @@ fn write_run(
     to.buckets(&none, &up_to(&told.histogram), told.histogram.total(), sum)
 }
 
-const REQUESTS: &str = "Requests completed since the start of the load, with ramp-up and errors.";
-const ERRORS: &str = "Requests that ended in an error, after the ramp-up.";
-const OPERATIONS: &str = "Requests completed without error after the ramp-up, by operation.";
-const BYTES: &str =
-    "Bytes of the requests completed without error after the ramp-up, by operation.";
+/// The counts of a run or of its hosts (`of`), each with its labels.
+fn write_counts(
+    to: &mut OpenMetricsWriter,
+    of: &str,
+    all: &[(&MetricLabels, &LiveSnapshot)],
+) -> Result<(), OpenMetricsError> {
+    let help = "Requests completed since the start of the load, with ramp-up and errors.";
+    to.counter(&format!("ssdyno_{of}_requests"), "", help)?;
+    for (labels, told) in all {
+        to.value(labels, None, told.completed as f64)?;
+    }
+    let help = "Requests that ended in an error, after the ramp-up.";
+    to.counter(&format!("ssdyno_{of}_errors"), "", help)?;
+    for (labels, told) in all {
+        to.value(labels, None, told.errors as f64)?;
+    }
+    let help = "Requests completed without error after the ramp-up, by operation.";
+    to.counter(&format!("ssdyno_{of}_operations"), "", help)?;
+    for (labels, told) in all {
+        write_by_op(to, labels, &told.requests_by_op)?;
+    }
+    let help = "Bytes of the requests completed without error after the ramp-up, by operation.";
+    to.counter(&format!("ssdyno_{of}_bytes"), "bytes", help)?;
+    for (labels, told) in all {
+        write_by_op(to, labels, &told.bytes_by_op)?;
+    }
+    Ok(())
+}
 
 fn write_by_op(
     to: &mut OpenMetricsWriter,
@@ -174,23 +190,8 @@ fn write_hosts(
     for (labels, _, silent, _) in &hosts {
         to.value(labels, None, silent.unwrap_or_default().as_secs_f64())?;
     }
-    to.counter("ssdyno_host_requests", "", REQUESTS)?;
-    for (labels, .., told) in &hosts {
-        to.value(labels, None, told.completed as f64)?;
-    }
-    to.counter("ssdyno_host_errors", "", ERRORS)?;
-    for (labels, .., told) in &hosts {
-        to.value(labels, None, told.errors as f64)?;
-    }
-    to.counter("ssdyno_host_operations", "", OPERATIONS)?;
-    for (labels, .., told) in &hosts {
-        write_by_op(to, labels, &told.requests_by_op)?;
-    }
-    to.counter("ssdyno_host_bytes", "bytes", BYTES)?;
-    for (labels, .., told) in &hosts {
-        write_by_op(to, labels, &told.bytes_by_op)?;
-    }
-    Ok(())
+    let told: Vec<_> = hosts.iter().map(|(labels, .., told)| (labels, *told)).collect();
+    write_counts(to, "host", &told)
 }
 
 /// Bounds in seconds, and the latencies up to each. Only bounds between two buckets of the histogram have an exact count,

@@ -127,23 +127,18 @@ pub(crate) fn run(
         }
     }
     if !rows.is_empty() {
-        report.tables.push(FigureTable {
-            id: "disks/service_times".to_owned(),
-            title: "Service times, measured and simulated".to_owned(),
-            columns: [
-                "drive",
-                "part of the trace",
-                "requests",
-                "RMS ms",
-                "range",
-                "by chance",
-                "mean ms",
-                "simulated ms",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
-            rows,
-        });
+        let columns = [
+            "drive",
+            "part of the trace",
+            "requests",
+            "RMS ms",
+            "range",
+            "by chance",
+            "mean ms",
+            "simulated ms",
+        ];
+        let title = "Service times, measured and simulated";
+        report.tables.push(FigureTable::new("disks/service_times", title, columns, rows));
     }
     report.notes = vec![
         "RMS is the root mean square of the horizontal distance between the distributions of measured and simulated service times. The drive files were fitted to the first half of each trace; cells and claims use the second half. DiskSim's figure covers the whole trace. The row `whole` covers the same trace, but half of this trace was used for fitting."

@@ -5,7 +5,7 @@ use ssdyno_driver_ring::ResponseMode;
 
 use crate::error::paper_files;
 use crate::measured::Point;
-use crate::printed::PrintedNumber;
+use crate::printed::{PrintedNumber, Titled};
 
 paper_files!("s0": Printed in "printed.toml", Plan in "plan.toml"; assumptions in "assumptions.toml");
 
@@ -21,6 +21,7 @@ pub(super) struct Printed {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
+    pub(super) figures: Vec<Titled>,
     pub(super) seeds: Vec<u64>,
     pub(super) requests: u64,
     pub(super) ramp_up: u64,
@@ -126,17 +127,6 @@ pub(super) const RESPONSES: [(&str, ResponseMode, bool); 3] = [
 
 /// All reads, all writes.
 pub(super) const WAYS: [(&str, u32); 2] = [("read", 100), ("write", 0)];
-
-/// Figures with their titles, in the order of the paper; what is beyond it last.
-pub(super) const FIGURES: [(&str, &str); 7] = [
-    ("figure5", "Maximum throughput by size of static blocks (S0-35)"),
-    ("figure6", "Static blocks: throughput by threads (S0-36)"),
-    ("figure7", "Dynamic blocks: throughput and latency by threads (S0-38)"),
-    ("figure8", "One thread with large requests, many threads with 4 KiB (S0-40)"),
-    ("mixed", "Mixed reads and writes, dynamic blocks (S0-41)"),
-    ("prefetch", "Prefetching the first commands of the next block (S0-26)"),
-    ("completion", "Completion policies side by side, dynamic blocks, responses one by one, 2 DMA"),
-];
 
 impl Plan {
     /// The points of a figure.
@@ -244,8 +234,8 @@ mod tests {
     #[test]
     fn every_figure_has_points() {
         let plan = Plan::load().unwrap();
-        for (figure, _) in FIGURES {
-            assert!(!plan.cases(figure).is_empty(), "{figure}");
+        for figure in &plan.figures {
+            assert!(!plan.cases(&figure.id).is_empty(), "{figure:?}");
         }
         assert!(plan.seeds.len() >= 5);
         assert!(plan.cases("figure6").iter().all(|case| case.block <= Some(case.threads)));

@@ -4,6 +4,7 @@ use super::data::{Case, Completion, Plan, RESPONSES, WAYS};
 use super::simulate::Measured;
 use crate::chart::{Curve, Curves, Line, Lines, Places};
 use crate::mean::{Mean, shown};
+use crate::printed::Titled;
 use crate::{Figure, FigureTable};
 
 /// A drawing with the numbers behind it.
@@ -16,12 +17,13 @@ struct Drawn {
 
 /// The drawings and the table of a figure.
 pub(super) fn draw(
-    (figure, title): (&str, &str),
+    figure: &Titled,
     plan: &Plan,
     measured: &Measured,
 ) -> (Vec<Figure>, FigureTable) {
+    let title = figure.title.as_str();
     let view = View { title, plan, measured };
-    let drawn = match figure {
+    let drawn = match figure.id.as_str() {
         "figure5" => view.figure5(),
         "figure6" => view.figure6(),
         "figure7" => view.figure7(),
@@ -30,14 +32,13 @@ pub(super) fn draw(
         "prefetch" => view.prefetch(),
         _ => view.completion(),
     };
-    let id = format!("S0/{figure}");
+    let id = format!("S0/{}", figure.id);
     let drawings = drawn.drawings.into_iter().map(|(suffix, svg)| Figure {
         id: format!("{id}{suffix}"),
         title: title.to_owned(),
         svg,
     });
-    let columns = drawn.columns.into_iter().map(str::to_owned).collect();
-    let table = FigureTable { id: id.clone(), title: title.to_owned(), columns, rows: drawn.rows };
+    let table = FigureTable::new(id.clone(), title, drawn.columns, drawn.rows);
     (drawings.collect(), table)
 }
 

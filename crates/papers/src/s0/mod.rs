@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use checks::Evidence;
 use claims::Check;
 pub(crate) use data::assumptions;
-use data::{FIGURES, Plan, Printed};
+use data::{Plan, Printed};
 use simulate::Measured;
 
 use crate::assumptions::{Assumptions, Changes};
@@ -23,9 +23,10 @@ use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, 
 
 /// Figures, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
-    let mut all = vec![("S0".to_owned(), Printed::load()?.title)];
+    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let mut all = vec![("S0".to_owned(), printed.title)];
     all.push(("S0/arithmetic".to_owned(), "Numbers in the text, recalculated".to_owned()));
-    all.extend(FIGURES.map(|(id, title)| (format!("S0/{id}"), title.to_owned())));
+    all.extend(plan.figures.iter().map(|figure| figure.of("S0")));
     all.extend(claims::all()?.titles());
     Ok(all)
 }
@@ -59,13 +60,13 @@ pub(crate) fn run(
         let below = ["", "/read", "/write", "/throughput", "/latency", "/curve"];
         below.iter().any(|suffix| selector.selects(&format!("S0/{id}{suffix}")))
     };
-    let chosen: Vec<_> = FIGURES.into_iter().filter(|(id, _)| selected(id)).collect();
+    let chosen: Vec<_> = plan.figures.iter().filter(|figure| selected(&figure.id)).collect();
     let claimed = all.titles().any(|(id, _)| selector.selects(&id));
     if cells.is_empty() && chosen.is_empty() && !claimed {
         return Err(PaperError::nothing(selector, selectable()?));
     }
     let needed = all.named(selector).flat_map(|check| &check.statement.about).map(String::as_str);
-    let needed = needed.chain(chosen.iter().map(|(id, _)| *id));
+    let needed = needed.chain(chosen.iter().map(|figure| figure.id.as_str()));
     let cases: BTreeSet<_> = needed.flat_map(|figure| plan.cases(figure)).collect();
     let measured = Plan::simulate(&cases, options, Changes::none(), progress)?;
     let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;

@@ -16,8 +16,7 @@ pub(super) fn draw(plan: &FigurePlan, measured: &Measured) -> (Figure, FigureTab
     } else {
         bars(plan, measured)
     };
-    let figure = Figure { id: id.clone(), title: plan.title.clone(), svg };
-    (figure, FigureTable { id, title: plan.title.clone(), columns, rows })
+    Figure::with_table(id, &plan.title, svg, columns, rows)
 }
 
 type Drawn = (String, Vec<String>, Vec<Vec<String>>);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::PaperError;
 use crate::error::{defect, paper_files};
+use crate::printed::Titled;
 
 paper_files!("s2": Printed in "printed.toml", Plan in "plan.toml");
 
@@ -31,6 +32,8 @@ impl Device {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
+    pub(super) tables: Vec<Titled>,
+    pub(super) figures: Vec<Titled>,
     pub(super) spans_mib: Vec<u64>,
     pub(super) seeds: u64,
     pub(super) error: f64,

@@ -4,25 +4,18 @@ use ssdyno_profile::{ProfileOp, ProfileTest};
 
 use super::outcome::{Outcome, median};
 use crate::chart::{Curve, Curves, Line, Lines, Places};
+use crate::printed::Titled;
 use crate::{Figure, FigureTable};
 
-pub(super) const FIGURES: [(&str, &str); 3] = [
-    ("figure1", "Access time per request of an SSD (edel), largest span"),
-    ("figure2", "Error of estimated access times by the number of measured points per interval"),
-    ("figure3", "Error of the estimated ratio by repetitions"),
-];
-
 /// The drawing and the numbers of a figure.
-pub(super) fn draw(id: &str, outcome: &Outcome) -> (Figure, FigureTable) {
-    let title = FIGURES.iter().find(|(name, _)| *name == id).map_or("", |(_, title)| title);
-    let (svg, columns, rows) = match id {
+pub(super) fn draw(figure: &Titled, outcome: &Outcome) -> (Figure, FigureTable) {
+    let title = figure.title.as_str();
+    let (svg, columns, rows) = match figure.id.as_str() {
         "figure1" => access_times(title, outcome),
         "figure2" => by_points(title, outcome),
         _ => by_repetitions(title, outcome),
     };
-    let id = format!("S2/{id}");
-    let table = FigureTable { id: id.clone(), title: title.to_owned(), columns, rows };
-    (Figure { id, title: title.to_owned(), svg }, table)
+    Figure::with_table(format!("S2/{}", figure.id), title, svg, columns, rows)
 }
 
 type Drawn = (String, Vec<String>, Vec<Vec<String>>);

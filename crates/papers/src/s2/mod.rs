@@ -9,7 +9,6 @@ mod ours;
 mod outcome;
 
 use data::{Plan, Printed};
-use figures::FIGURES;
 use outcome::Outcome;
 
 use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
@@ -26,19 +25,9 @@ const OURS: &str = "S2/ours: `--method adaptive` (error 5 %, at most 3 min) on t
 
 /// Tables, figures, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
-    let mut all = vec![("S2".to_owned(), Printed::load()?.title)];
-    let tables = [
-        ("arithmetic", "Numbers that follow from printed numbers"),
-        ("ours", "Our profile compared with SeRRa: errors, intervals, time"),
-        ("table1", "Time of complete profiles"),
-        ("table3", "Median errors of estimated access times"),
-        ("table4", "Median errors of SeRRa's ratios"),
-        ("table5", "Time of SeRRa"),
-        ("table6", "Ratios with 1200 MB, measured and estimated"),
-        ("text", "Repetitions of a complete profile"),
-    ];
-    all.extend(tables.map(|(id, title)| (format!("S2/{id}"), title.to_owned())));
-    all.extend(FIGURES.map(|(id, title)| (format!("S2/{id}"), title.to_owned())));
+    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let mut all = vec![("S2".to_owned(), printed.title)];
+    all.extend(plan.tables.iter().chain(&plan.figures).map(|part| part.of("S2")));
     all.extend(claims::all()?.titles());
     Ok(all)
 }
@@ -67,8 +56,8 @@ pub(crate) fn run(
     let partial = profiled.is_none() && selectable.iter().any(simulated);
     let outcome = profiled.map(|profiled| Outcome::new(&plan, &profiled));
     let outcome = outcome.as_ref();
-    let chosen = FIGURES.into_iter().filter(|(id, _)| selector.reaches(&format!("S2/{id}")));
-    let drawn = chosen.filter_map(|(id, _)| Some(figures::draw(id, outcome?)));
+    let chosen = plan.figures.iter().filter(|figure| selector.reaches(&figure.of("S2").0));
+    let drawn = chosen.filter_map(|figure| Some(figures::draw(figure, outcome?)));
     let (figures, tables) = drawn.unzip();
     let mut notes = vec![
         "Times are those of the device. Each device is simulated once without slowness; repetitions follow from \

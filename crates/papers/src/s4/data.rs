@@ -9,29 +9,9 @@ use crate::PaperError;
 use crate::assumptions::Changes;
 use crate::error::paper_files;
 use crate::measured::{Point, PointPlan};
-use crate::printed::PrintedNumber;
+use crate::printed::{PrintedNumber, Titled};
 
 paper_files!("s4": Printed in "printed.toml"; assumptions in "assumptions.toml");
-
-/// Figures and tables, with a title each.
-pub(super) const FIGURES: [(&str, &str); 13] = [
-    ("figure1", "One device, three file systems, three kinds of load"),
-    ("figure3", "Random writes of 16 KiB over time"),
-    ("figure4", "Sequential reads and writes over the whole Seagate disk, over time"),
-    ("figure5a", "Sequential reads, Seagate disk"),
-    ("figure5b", "Sequential writes, Seagate disk"),
-    ("figure5c", "Random reads, Seagate disk"),
-    ("figure5d", "Random writes, Seagate disk"),
-    ("figure6", "The four loads on the IBM disk"),
-    ("figure7a", "Simulated storage of 100 us: throughput by workers"),
-    ("figure7b", "Simulated storage of 10 us: throughput by workers"),
-    ("table3", "Context switches and system calls per request"),
-    ("table4", "iSCSI, sequential reads of 32 KiB: throughput by clients"),
-    (
-        "machine",
-        "The same on this machine: system calls, context switches and CPU time per request",
-    ),
-];
 
 /// `printed.toml`.
 #[derive(Debug, Deserialize)]
@@ -76,6 +56,7 @@ pub(super) struct Pair {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
+    pub(super) figures: Vec<Titled>,
     pub(super) seeds: Vec<u64>,
     pub(super) iscsi_seconds: f64,
     /// Delays, by name.

@@ -1,11 +1,12 @@
 //! Figures and the tables beside them.
 
 use super::data::{
-    Case, FIGURES, FILE_SYSTEMS, LOADS, NETWORK_VARIANTS, Plan, QUICK, SUITES, TOOLS, TOOLS_OF_7,
+    Case, FILE_SYSTEMS, LOADS, NETWORK_VARIANTS, Plan, QUICK, SUITES, TOOLS, TOOLS_OF_7,
 };
 use super::simulate::Measured;
 use crate::chart::{Bar, Bars, Curve, Curves, Line, Lines, Places};
 use crate::mean::shown;
+use crate::printed::Titled;
 use crate::{Figure, FigureTable};
 
 /// A drawing and what stands in its table.
@@ -15,13 +16,9 @@ struct Drawn {
     rows: Vec<Vec<String>>,
 }
 
-pub(super) fn title_of(figure: &str) -> &'static str {
-    FIGURES.iter().find(|(id, _)| *id == figure).map_or("", |(_, title)| title)
-}
-
 /// The drawing and the numbers of a figure.
-pub(super) fn draw(figure: &str, plan: &Plan, measured: &Measured) -> (Figure, FigureTable) {
-    let title = title_of(figure);
+pub(super) fn draw(part: &Titled, plan: &Plan, measured: &Measured) -> (Figure, FigureTable) {
+    let (figure, title) = (part.id.as_str(), part.title.as_str());
     let drawn = match figure {
         "figure1" => suites(title, measured),
         "figure3" => over_time(title, plan, measured),
@@ -32,11 +29,8 @@ pub(super) fn draw(figure: &str, plan: &Plan, measured: &Measured) -> (Figure, F
         "table4" => clients(title, plan, measured),
         _ => by_size(title, figure, plan, measured),
     };
-    let id = format!("S4/{figure}");
     let Drawn { svg, columns, rows } = drawn;
-    let columns = columns.into_iter().map(str::to_owned).collect();
-    let table = FigureTable { id: id.clone(), title: title.to_owned(), columns, rows };
-    (Figure { id, title: title.to_owned(), svg }, table)
+    Figure::with_table(format!("S4/{figure}"), title, svg, columns, rows)
 }
 
 fn suites(title: &str, measured: &Measured) -> Drawn {

@@ -87,12 +87,9 @@ mod linux {
             vec!["libaio".to_owned(), "not an engine of this tool".to_owned()],
         ];
         let columns = ["engine", "system calls", "switches", "CPU, ns", "requests per second"];
-        FigureTable {
-            id: "S4/machine".to_owned(),
-            title: format!("{title} (a file of 16 MiB in the system's temporary directory)"),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows: rows.into_iter().map(|row| filled(row, columns.len())).collect(),
-        }
+        let rows = rows.into_iter().map(|row| filled(row, columns.len())).collect();
+        let title = format!("{title} (a file of 16 MiB in the system's temporary directory)");
+        FigureTable::new("S4/machine", title, columns, rows)
     }
 
     /// As many cells as there are columns.
@@ -172,13 +169,8 @@ mod linux {
             shown(switch()),
         ];
         rows.push(switch);
-        FigureTable {
-            id: "S4/machine/costs".to_owned(),
-            title: "Cost of system calls and switches, S4's machine (ms read as us) and this one"
-                .to_owned(),
-            columns: ["", "S4, us", "here, us"].map(str::to_owned).to_vec(),
-            rows,
-        }
+        let title = "Cost of system calls and switches, S4's machine (ms read as us) and this one";
+        FigureTable::new("S4/machine/costs", title, ["", "S4, us", "here, us"], rows)
     }
 
     /// Two threads on one core hand a byte to and fro: half of a round trip, in us.

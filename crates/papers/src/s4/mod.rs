@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use claims::Check;
 pub(crate) use data::assumptions;
-use data::{FIGURES, Plan, Printed};
+use data::{Plan, Printed};
 use simulate::Measured;
 
 use crate::assumptions::{Assumptions, Changes};
@@ -27,9 +27,10 @@ const MACHINE: &str = "machine";
 
 /// Figures, tables, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
-    let mut all = vec![("S4".to_owned(), Printed::load()?.title)];
+    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let mut all = vec![("S4".to_owned(), printed.title)];
     all.push(("S4/arithmetic".to_owned(), "Numbers in the text, recalculated".to_owned()));
-    all.extend(FIGURES.map(|(id, title)| (format!("S4/{id}"), title.to_owned())));
+    all.extend(plan.figures.iter().map(|figure| figure.of("S4")));
     all.extend(claims::all()?.titles());
     #[cfg(target_os = "linux")]
     all.extend(hosts::selectable()?);
@@ -64,23 +65,25 @@ pub(crate) fn run(
     }
     let (printed, plan, all) = (Printed::load()?, Plan::load()?, claims::all()?);
     let mut cells = arithmetic::cells(&printed, selector)?;
-    let selected = |id: &&str| selector.reaches(&format!("S4/{id}"));
-    let chosen: Vec<&str> = FIGURES.map(|(id, _)| id).into_iter().filter(selected).collect();
+    let chosen = plan.figures.iter().filter(|figure| selector.reaches(&figure.of("S4").0));
+    let chosen: Vec<_> = chosen.collect();
     let claimed = all.titles().any(|(id, _)| selector.selects(&id));
     if cells.is_empty() && chosen.is_empty() && !claimed {
         return Err(PaperError::nothing(selector, selectable()?));
     }
     let needed =
         all.selected(selector).flat_map(|check| &check.statement.about).map(String::as_str);
-    let cases: BTreeSet<_> =
-        needed.chain(chosen.iter().copied()).flat_map(|figure| plan.cases(figure)).collect();
+    let cases: BTreeSet<_> = needed
+        .chain(chosen.iter().map(|figure| figure.id.as_str()))
+        .flat_map(|figure| plan.cases(figure))
+        .collect();
     let measured = Plan::simulate(&cases, options, Changes::none(), progress)?;
     let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;
     cells.extend(printed_cells::cells(selector, &plan, &printed, &measured));
     let (mut figures, mut tables) = (Vec::new(), Vec::new());
     for figure in &chosen {
-        if *figure == MACHINE {
-            tables.extend(machine::tables(figures::title_of(MACHINE), options.requests));
+        if figure.id == MACHINE {
+            tables.extend(machine::tables(&figure.title, options.requests));
             continue;
         }
         let (drawing, table) = figures::draw(figure, &plan, &measured);

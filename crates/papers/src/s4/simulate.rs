@@ -203,8 +203,8 @@ mod tests {
     #[test]
     fn every_point_of_the_plan_can_be_built() {
         let plan = Plan::load().unwrap();
-        for (figure, _) in super::super::data::FIGURES {
-            for case in plan.cases(figure) {
+        for figure in &plan.figures {
+            for case in plan.cases(&figure.id) {
                 let spec = plan.spec(&case, &PapersOptions::default(), Changes::none()).unwrap();
                 let run = resolve(&spec, &mut Unattended).unwrap();
                 assert_eq!(run.resolved().host.cores, Some(case.workers), "{}", case.name(1));

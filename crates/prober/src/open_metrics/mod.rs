@@ -10,7 +10,6 @@ mod write;
 
 pub use labels::MetricLabels;
 pub use read::{MetricKind, MetricPoint, read_open_metrics};
-pub use sample::{metric_names, to_open_metrics, to_open_metrics_of_many};
 pub use write::OpenMetricsWriter;
 
 /// Text or a label that OpenMetrics does not allow.

@@ -13,8 +13,7 @@ use crate::{Figure, FigureTable};
 const NOT_MEASURED: &str = "not measured";
 
 fn table(id: &str, title: String, columns: &[&str], rows: Vec<Vec<String>>) -> FigureTable {
-    let columns = columns.iter().map(|column| (*column).to_owned()).collect();
-    FigureTable { id: format!("S4/hosts/{id}"), title, columns, rows }
+    FigureTable::new(format!("S4/hosts/{id}"), title, columns.iter().copied(), rows)
 }
 
 fn lines(
