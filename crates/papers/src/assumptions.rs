@@ -73,13 +73,6 @@ pub(crate) enum Level {
     Other(Value),
 }
 
-impl Assumptions {
-    /// Reads `text`, the contents of `file`.
-    pub(crate) fn parse(file: &str, text: &str) -> Result<Assumptions, PaperError> {
-        parse(file, text)
-    }
-}
-
 impl AssumedValue {
     /// Whether it is varied for `claim`.
     pub(crate) fn bears_on(&self, claim: &str, vary: Vary) -> bool {

@@ -249,6 +249,19 @@ impl Canvas {
         x
     }
 
+    /// Draws lines with their names: label, whether dashed, and points; `joined` where something is between these.
+    fn named_paths(mut self, lines: Vec<(&str, bool, Vec<(f64, f64)>)>, joined: bool) -> String {
+        let (of, mut paths) = (lines.len(), Vec::new());
+        for (at, (label, dashed, points)) in lines.into_iter().enumerate() {
+            let colour = COLOURS[at % COLOURS.len()];
+            let missing = if points.is_empty() { " (not run)" } else { "" };
+            self.legend(at, of, colour, &format!("{label}{missing}"));
+            paths.push(Path { points, colour, dashed, joined });
+        }
+        self.paths(paths);
+        self.finish()
+    }
+
     fn finish(mut self) -> String {
         self.svg.push_str("</svg>\n");
         self.svg
@@ -335,20 +348,12 @@ impl Lines<'_> {
                 (values.iter().map(|value| x(*value)).collect(), true)
             }
         };
-        let mut paths = Vec::new();
-        for (at, line) in self.lines.iter().enumerate() {
-            let colour = COLOURS[at % COLOURS.len()];
-            // A line without values stays in the legend. A reader sees that it was not run and does
-            // not conclude that the paper has no such line.
-            let missing = line.values.iter().all(Option::is_none);
-            let label = format!("{}{}", line.label, if missing { " (not run)" } else { "" });
-            canvas.legend(at, self.lines.len(), colour, &label);
+        let points = |line: &Line| {
             let known = across.iter().zip(&line.values);
-            let points = known.filter_map(|(x, value)| Some((*x, (*value)?))).collect();
-            paths.push(Path { points, colour, dashed: line.dashed, joined });
-        }
-        canvas.paths(paths);
-        canvas.finish()
+            known.filter_map(|(x, value)| Some((*x, (*value)?))).collect()
+        };
+        let named = self.lines.iter().map(|line| (line.label.as_str(), line.dashed, points(line)));
+        canvas.named_paths(named.collect(), joined)
     }
 
     /// Labels of places that have names; gives where they are.
@@ -371,17 +376,10 @@ impl Curves<'_> {
         let mut canvas =
             Canvas::new(self.title, self.unit, all().map(|point| point.1).fold(0.0, f64::max));
         let x = canvas.axis_across(all().map(|point| point.0).fold(0.0, f64::max), self.across);
-        let mut paths = Vec::new();
-        for (at, curve) in self.curves.iter().enumerate() {
-            let colour = COLOURS[at % COLOURS.len()];
-            let missing = if curve.points.is_empty() { " (not run)" } else { "" };
-            let label = format!("{}{missing}", curve.label);
-            canvas.legend(at, self.curves.len(), colour, &label);
-            let points = curve.points.iter().map(|(across, up)| (x(*across), *up)).collect();
-            paths.push(Path { points, colour, dashed: curve.dashed, joined: true });
-        }
-        canvas.paths(paths);
-        canvas.finish()
+        let points = |curve: &Curve| curve.points.iter().map(|(at, up)| (x(*at), *up)).collect();
+        let named = self.curves.iter();
+        let named = named.map(|curve| (curve.label.as_str(), curve.dashed, points(curve)));
+        canvas.named_paths(named.collect(), true)
     }
 }
 

@@ -98,7 +98,7 @@ macro_rules! paper_files {
         pub(crate) fn assumptions() -> Result<$crate::assumptions::Assumptions, $crate::PaperError> {
             let text = include_str!(concat!("../../papers/", $paper, "/", $assumptions));
             let file = concat!("papers/", $paper, "/", $assumptions);
-            $crate::assumptions::Assumptions::parse(file, text)
+            $crate::error::parse(file, text)
         })?
     };
 }

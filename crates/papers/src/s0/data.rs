@@ -21,6 +21,7 @@ pub(super) struct Printed {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
+    pub(super) notes: Vec<String>,
     pub(super) figures: Vec<Titled>,
     pub(super) seeds: Vec<u64>,
     pub(super) requests: u64,

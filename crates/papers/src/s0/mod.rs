@@ -76,10 +76,7 @@ pub(crate) fn run(
         figures.extend(drawings);
         tables.push(table);
     }
-    let mut notes = vec![
-        "All times of the card and the host are assumed (S0-52): use orderings, ratios and bounds, not absolute throughput. Values are means ± half of the 95 % interval over the seeds of the plan. Loads of only reads or only writes are not random here, so their interval is often 0."
-            .to_owned(),
-    ];
+    let mut notes = plan.notes.clone();
     notes.extend(options.cut_short("some claims may fail for this reason"));
     Ok(PapersReport {
         title: printed.title,

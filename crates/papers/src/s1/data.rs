@@ -33,6 +33,7 @@ pub(super) struct Printed {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
+    pub(super) notes: Vec<String>,
     pub(super) seeds: Vec<u64>,
     pub(super) device: DevicePlan,
     /// The preset of the two disks.

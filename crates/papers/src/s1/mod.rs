@@ -65,11 +65,7 @@ pub(crate) fn run(
     wanted.extend(figures.iter().flat_map(|figure| figure.cases()));
     let measured = Plan::simulate(&wanted, options, Changes::none(), progress)?;
     let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;
-    let mut notes = vec![
-        "The costs of the host and the lanes of the slot are assumed (S1-71): use orderings, not absolute throughput."
-            .to_owned(),
-        "The hard disks in figures 5.1 to 5.3 are the preset s1-sas-pair. Most values of this preset are assumed.".to_owned(),
-    ];
+    let mut notes = plan.notes.clone();
     notes.extend(options.cut_short("some claims may fail for this reason"));
     let (figures, tables) = figures.into_iter().map(|f| figures::draw(f, &measured)).unzip();
     Ok(PapersReport {

@@ -32,6 +32,8 @@ impl Device {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
+    pub(super) notes: Vec<String>,
+    pub(super) note_on_ours: String,
     pub(super) tables: Vec<Titled>,
     pub(super) figures: Vec<Titled>,
     pub(super) spans_mib: Vec<u64>,

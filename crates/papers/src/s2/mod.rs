@@ -13,16 +13,6 @@ use outcome::Outcome;
 
 use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
-/// What the figures of our profile mean.
-const OURS: &str = "S2/ours: `--method adaptive` (error 5 %, at most 3 min) on the devices with \
-                    their slowness, with the spans and seeds of SeRRa. Errors are those of the \
-                    ratio of each size, reads and writes together; `mean_ratio`: of the mean over \
-                    all sizes, as in table 4. Minutes are device time, over all spans. The truth \
-                    is the complete profile, as for SeRRa; its own means have an error of up to 10 %, \
-                    which our errors include. `steady`: the truth is the mean of three executions \
-                    of every test on the same device without slowness; complete profiles approach \
-                    it with more repetitions.";
-
 /// Tables, figures, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
@@ -59,14 +49,9 @@ pub(crate) fn run(
     let chosen = plan.figures.iter().filter(|figure| selector.reaches(&figure.of("S2").0));
     let drawn = chosen.filter_map(|figure| Some(figures::draw(figure, outcome?)));
     let (figures, tables) = drawn.unzip();
-    let mut notes = vec![
-        "Times are those of the device. Each device is simulated once without slowness; repetitions follow from \
-         that and from the slowness of its preset, which multiplies service times (papers/s2/plan.toml)."
-            .to_owned(),
-        "What is inside the devices is assumed: look at orderings and ratios.".to_owned(),
-    ];
+    let mut notes = plan.notes.clone();
     if with_ours {
-        notes.push(OURS.to_owned());
+        notes.push(plan.note_on_ours.clone());
     }
     notes.extend(options.cut_short(
         "only the smallest file was profiled, and some claims may fail for this reason",

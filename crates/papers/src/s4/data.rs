@@ -17,6 +17,8 @@ paper_files!("s4": Printed in "printed.toml"; assumptions in "assumptions.toml")
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Printed {
+    /// Notes on cells, by figure or table and tool.
+    pub(super) notes: BTreeMap<String, String>,
     pub(super) title: String,
     pub(super) cells: Vec<PrintedNumber>,
     pub(super) table3: PrintedSwitches,
@@ -56,6 +58,7 @@ pub(super) struct Pair {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
+    pub(super) notes: Vec<String>,
     pub(super) figures: Vec<Titled>,
     pub(super) seeds: Vec<u64>,
     pub(super) iscsi_seconds: f64,

@@ -90,6 +90,8 @@ pub(crate) fn run(
         figures.push(drawing);
         tables.push(table);
     }
+    let mut notes = plan.notes.clone();
+    notes.extend(options.cut_short("some claims may fail for this reason"));
     Ok(PapersReport {
         title: printed.title,
         cells,
@@ -98,20 +100,6 @@ pub(crate) fn run(
         tables,
         partial: stopped,
         runs: measured.summaries(),
-        notes: notes(options),
+        notes,
     })
-}
-
-fn notes(options: &PapersOptions) -> Vec<String> {
-    let mut notes = vec![
-        "Values are means ± half of the 95 % interval over the seeds of the plan. For loads without randomness, such as sequential loads, the interval is 0. The costs of a context switch and of a system call are those of the paper; all other costs are assumed: use orderings, ratios and bounds."
-            .to_owned(),
-        "The paper's milliseconds for switches and calls are interpreted as microseconds (S4-40). Figures 1 and 3 to 6 use the disk model; the files of the two drives state the assumptions."
-            .to_owned(),
-        "Table 5 lists IoMeter as a file-system benchmark although the text says that it runs below \
-         file systems (S4-43)."
-            .to_owned(),
-    ];
-    notes.extend(options.cut_short("some claims may fail for this reason"));
-    notes
 }

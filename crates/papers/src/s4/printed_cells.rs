@@ -17,28 +17,18 @@ pub(super) fn cells(
     printed: &Printed,
     measured: &Measured,
 ) -> Vec<FigureCell> {
+    let note = |of: &str| printed.notes.get(of).map_or("", String::as_str);
     let mut cells = Vec::new();
     for (at, stack) in TOOLS.into_iter().enumerate() {
         let [of3, of5] = [printed.figure3, printed.figure5a]
             .map(|pair| if at == 0 { pair.spek } else { pair.iometer });
         let case = Case::new("seagate", stack, "long-random-write", plan.figure3.size_kib, 1);
-        let note = match at {
-            0 => {
-                "S4-25, S4-26: the size of the disk's write cache and the order in which it writes back are assumed"
-            }
-            _ => "S4-25: the limits of the page cache are those of Linux 2.4.18",
-        };
         let id = format!("S4/figure3/{stack}/iops");
-        cells.push(cell(id, of3, measured.iops(&case), note));
+        cells.push(cell(id, of3, measured.iops(&case), note(&format!("figure3/{stack}"))));
         let size = plan.figure5.sizes_kib.last().copied().unwrap_or(64);
         let case = Case::new("seagate", stack, LOADS[0].1, size, 1);
-        let note = match at {
-            0 => "S4-28: the outermost tracks of the drive file come from figure 4",
-            _ => {
-                "S4-28: here copies and page handling overlap with the device, because read-ahead keeps the device busy"
-            }
-        };
         let id = format!("S4/figure5a/{stack}/megabytes_per_second");
+        let note = note(&format!("figure5a/{stack}"));
         cells.push(cell(id, of5, measured.megabytes(&case), note));
     }
     let table = &printed.table3;
@@ -46,13 +36,8 @@ pub(super) fn cells(
         for (load, count) in QUICK.into_iter().zip(counts) {
             let case = Case::new("delay-100us", tool, load, 4, 1);
             let name = load.trim_start_matches("quick-").replace('-', "_");
-            let note = match tool {
-                "spek" => "S4-38: one sleep and one wake-up per request result from the model",
-                _ => {
-                    "S4-38: the mean of 2.845 switches more than SPEK over all loads is an input; hits and write-back result from the model"
-                }
-            };
             let id = format!("S4/table3/{name}/{tool}_switches");
+            let note = note(&format!("table3/{tool}"));
             let mut cell = cell(id, count, measured.switches(&case), note);
             // S4-38: about two switches per request follow from one sleep and one wake-up, without
             // an assumed value. IoMeter's threads are not described, so its number is an input.
@@ -65,16 +50,15 @@ pub(super) fn cells(
             "spek" => table.spek_system_calls,
             _ => table.iometer_system_calls,
         };
-        let note = "S4-38: an input, not a prediction";
-        cells.push(cell(format!("S4/table3/{tool}_system_calls"), count, calls, note));
+        let id = format!("S4/table3/{tool}_system_calls");
+        cells.push(cell(id, count, calls, note("table3/system_calls")));
     }
     for (at, total) in printed.table4.totals.into_iter().enumerate() {
         let clients = at as u16 + 1;
         let [assumed, fitted] = ["assumed", "fitted"]
             .map(|variant| measured.megabytes(&client_case(plan, variant, clients)));
-        let note = "S4-46: our model uses costs that are plausible for the time and not fitted; one client then saturates the target. \"as printed\" is the model whose three demands are fitted to these three rows";
         let id = format!("S4/table4/clients_{clients}/megabytes_per_second");
-        let mut cell = cell(id, total, assumed, note);
+        let mut cell = cell(id, total, assumed, note("table4"));
         // The fitted model reproduces its three rows by construction, and it is no prediction. It
         // stands in the column of the printed model, and the assumed costs in ours.
         cell.as_printed_model = fitted.map(|mean| mean.mean);
