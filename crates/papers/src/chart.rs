@@ -254,6 +254,8 @@ impl Canvas {
         let (of, mut paths) = (lines.len(), Vec::new());
         for (at, (label, dashed, points)) in lines.into_iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
+            // A line without values stays in the legend. A reader sees that it was not run and does
+            // not conclude that the paper has no such line.
             let missing = if points.is_empty() { " (not run)" } else { "" };
             self.legend(at, of, colour, &format!("{label}{missing}"));
             paths.push(Path { points, colour, dashed, joined });

@@ -19,8 +19,6 @@ mod assumptions;
 mod cache;
 mod chart;
 mod claims;
-#[cfg(test)]
-mod completeness;
 mod disks;
 mod error;
 mod mean;
@@ -35,6 +33,8 @@ mod s2;
 mod s3;
 mod s4;
 mod selector;
+#[cfg(test)]
+mod tests;
 mod text;
 mod traces;
 mod vary;

@@ -120,18 +120,6 @@ pub(crate) fn arithmetic(
     Ok(cells)
 }
 
-/// What holds for the numbers of every paper: each is worked out, is as expected, and has a reason
-/// where it is not expected to match.
-#[cfg(test)]
-pub(crate) fn assert_worked_out(numbers: &[PrintedNumber], cells: &[FigureCell]) {
-    assert_eq!(cells.len(), numbers.len());
-    for cell in cells {
-        let reason = cell.expected_to_match || cell.note.contains(": ") || cell.ours.is_none();
-        assert!(reason, "no reason: {cell:?}");
-        assert!(cell.matches() || !cell.expected_to_match, "{cell:?}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,6 @@ use crate::capacity::capacity_html;
 use crate::map::map_html;
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::result::{ProfileResult, Ratio};
-use crate::stopped::StoppedBecause;
 use crate::text::{depths, notes, summary, table, tests, why};
 
 /// Ticks of an axis of sizes at most.
@@ -31,8 +30,7 @@ pub fn html(result: &ProfileResult) -> String {
         tests(result),
         why(result),
     ];
-    let early = [StoppedBecause::Interrupted, StoppedBecause::Failed];
-    let partial = result.of_depths().iter().any(|one| early.contains(&one.stopped_because));
+    let partial = result.of_depths().iter().any(|one| one.stopped_because.is_early());
     let mut page = Page::new(&format!("{} - profile", result.target), partial, &facts);
     for warning in &result.warnings {
         page.note(&format!("Warning: {}", warning.line()), true);

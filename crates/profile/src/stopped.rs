@@ -23,3 +23,10 @@ ssdyno_block::named! {
         Failed = "the target failed",
     }
 }
+
+impl StoppedBecause {
+    /// Whether the profile has less than its plan asked for.
+    pub(crate) fn is_early(self) -> bool {
+        matches!(self, StoppedBecause::Interrupted | StoppedBecause::Failed)
+    }
+}

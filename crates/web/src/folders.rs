@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use ssdyno_figures::{RepeatedRuns, RunResult};
 use ssdyno_session::{Failure, files};
 
 use crate::answer::Refused;
+use crate::view::unix_ms;
 
 /// A file whose name is longer or larger is not one of ours.
 const RESULT_BYTES_MAX: u64 = 64 << 20;
@@ -203,10 +204,6 @@ fn unfinished_entry(path: &Path, folder: String) -> Option<FolderEntry> {
         unix_ms,
         ..FolderEntry::default()
     })
-}
-
-fn unix_ms(moment: SystemTime) -> u64 {
-    moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 fn read_entry(file: &Path, folder: String, changed: SystemTime) -> FolderEntry {

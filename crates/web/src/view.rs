@@ -32,7 +32,7 @@ pub(crate) struct HostView {
 }
 
 /// The run as the page shows it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct RunView {
     pub(crate) id: u64,
     pub(crate) name: String,
@@ -61,27 +61,8 @@ pub(crate) struct RunView {
 impl RunView {
     /// Of one that begins now.
     pub(crate) fn begun(id: u64, name: String, target: String, load: String) -> RunView {
-        RunView {
-            id,
-            name,
-            target,
-            load,
-            phase: RunPhase::Preparing,
-            stopping: false,
-            started_unix_ms: unix_ms(SystemTime::now()),
-            share_done: None,
-            now_s: 0.0,
-            is_real: false,
-            requests: 0,
-            errors: 0,
-            latency_ns: None,
-            hosts: Vec::new(),
-            task: None,
-            steps: Vec::new(),
-            folder: None,
-            partial: false,
-            error: None,
-        }
+        let started_unix_ms = unix_ms(SystemTime::now());
+        RunView { id, name, target, load, started_unix_ms, ..RunView::default() }
     }
 
     /// Takes in how far `task` is.

@@ -43,7 +43,7 @@ pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<Figure
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::printed::assert_worked_out;
+    use crate::tests::assert_worked_out;
 
     #[test]
     fn numbers_of_the_text_are_as_expected() {

@@ -101,7 +101,7 @@ pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<Figure
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::printed::assert_worked_out;
+    use crate::tests::assert_worked_out;
 
     #[test]
     fn every_number_is_worked_out_and_as_expected() {

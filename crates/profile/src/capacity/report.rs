@@ -295,9 +295,8 @@ fn solution_text(result: &ProfileResult, capacity: &CapacityResult) -> String {
 
 /// A capacity profile as a page, its solutions one after the other.
 pub(crate) fn capacity_html(result: &ProfileResult, capacity: &CapacityResult) -> String {
-    let early = [StoppedBecause::Interrupted, StoppedBecause::Failed];
     let all = result.of_solutions();
-    let partial = all.iter().any(|one| early.contains(&one.stopped_because));
+    let partial = all.iter().any(|one| one.stopped_because.is_early());
     let title = format!("{} - capacity", result.target);
     let mut page = Page::new(&title, partial, &facts(result, capacity));
     for warning in &result.warnings {

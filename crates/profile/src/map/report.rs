@@ -338,10 +338,8 @@ pub(crate) fn map_text(result: &ProfileResult, map: &MapResult) -> String {
 
 /// A map as a page.
 pub(crate) fn map_html(result: &ProfileResult, map: &MapResult) -> String {
-    let partial =
-        matches!(result.stopped_because, StoppedBecause::Interrupted | StoppedBecause::Failed);
     let title = format!("{} - map", result.target);
-    let mut page = Page::new(&title, partial, &facts(result, map));
+    let mut page = Page::new(&title, result.stopped_because.is_early(), &facts(result, map));
     for warning in &result.warnings {
         page.note(&format!("Warning: {}", warning.line()), true);
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use toml::Value;
 
 use crate::assumptions::{Assumptions, split};
-use crate::{presets, s0, s1, s3, s4};
+use crate::printed::PrintedNumber;
+use crate::{FigureCell, presets, s0, s1, s3, s4};
 
 /// A paper's table, and the texts that its keys are in, by the first part of the key.
 struct Paper {
@@ -167,5 +168,16 @@ fn the_table_names_claims_that_there_are() {
                 assert!(all.contains(&claim), "{}: there is no {claim}", value.name);
             }
         }
+    }
+}
+
+/// What holds for the numbers of every paper: each is worked out, is as expected, and has a reason
+/// where it is not expected to match.
+pub(crate) fn assert_worked_out(numbers: &[PrintedNumber], cells: &[FigureCell]) {
+    assert_eq!(cells.len(), numbers.len());
+    for cell in cells {
+        let reason = cell.expected_to_match || cell.note.contains(": ") || cell.ours.is_none();
+        assert!(reason, "no reason: {cell:?}");
+        assert!(cell.matches() || !cell.expected_to_match, "{cell:?}");
     }
 }
