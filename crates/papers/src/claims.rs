@@ -223,3 +223,24 @@ impl Claim {
         Claim { holds: None, state: Some(ClaimState::Undecided), evidence, ..self }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_statement_has_a_check_and_each_check_a_statement() {
+        let text = "[b]\ntext = 'B.'\nabout = ['table1']\n[a]\ntext = 'A.'\n";
+        let read =
+            |checks: &[(&'static str, u8)]| Claims::read("S9", ("claims.toml", text), checks);
+        let claims = read(&[("a", 1), ("b", 2)]).unwrap();
+        let titles: Vec<String> = claims.titles().map(|(id, text)| id + " " + &text).collect();
+        assert_eq!(titles, ["S9/claims/a A.", "S9/claims/b B."], "in the order of the checks");
+        let selector = "S9/table1".parse().unwrap();
+        let beside: Vec<&str> = claims.selected(&selector).map(|check| check.name).collect();
+        assert_eq!((beside, claims.named(&selector).count()), (vec!["b"], 0));
+        let refused = |checks| read(checks).unwrap_err().to_string();
+        assert!(refused(&[("a", 1)]).contains("nothing checks b"));
+        assert!(refused(&[("a", 1), ("b", 2), ("c", 3)]).contains("there is no statement c"));
+    }
+}

@@ -76,29 +76,28 @@ impl SystemSeries {
     /// Leaves out interfaces and block devices on which nothing happened in all points: a machine has dozens of them
     /// (loop devices, RAM disks), which take nine tenths of a series that is written down.
     pub fn drop_idle(&mut self) {
-        fn busy<const N: usize, F: Figures<N>>(
-            points: &[SystemPoint],
-            of: fn(&SystemSample) -> &BTreeMap<String, F>,
-        ) -> BTreeSet<String> {
-            let all = points.iter().flat_map(|point| of(&point.mean));
-            // The means suffice for the test: figures are never negative, so a mean of
-            // zero says that all samples were zero.
-            let moved =
-                all.filter(|(_, figures)| figures.values().iter().any(|value| *value != 0.0));
-            moved.map(|(name, _)| name.clone()).collect()
-        }
-        let interfaces = busy(&self.points, |sample| &sample.interfaces);
-        let disks = busy(&self.points, |sample| &sample.disks);
-        let discards = busy(&self.points, |sample| &sample.discards);
-        let flushes = busy(&self.points, |sample| &sample.flushes);
-        for point in &mut self.points {
-            for sample in std::iter::once(&mut point.mean).chain(point.max.as_deref_mut()) {
-                sample.interfaces.retain(|name, _| interfaces.contains(name));
-                sample.disks.retain(|name, _| disks.contains(name));
-                sample.discards.retain(|name, _| discards.contains(name));
-                sample.flushes.retain(|name, _| flushes.contains(name));
+        fn drop_from<const N: usize, F: Figures<N>>(
+            points: &mut [SystemPoint],
+            of: fn(&mut SystemSample) -> &mut BTreeMap<String, F>,
+        ) {
+            let mut busy = BTreeSet::new();
+            for point in &mut *points {
+                // The means suffice for the test: figures are never negative, so a mean of
+                // zero says that all samples were zero.
+                let moved = of(&mut point.mean).iter();
+                let moved = moved.filter(|(_, one)| one.values().iter().any(|value| *value != 0.0));
+                busy.extend(moved.map(|(name, _)| name.clone()));
+            }
+            for point in points {
+                for sample in std::iter::once(&mut point.mean).chain(point.max.as_deref_mut()) {
+                    of(sample).retain(|name, _| busy.contains(name));
+                }
             }
         }
+        drop_from(&mut self.points, |sample| &mut sample.interfaces);
+        drop_from(&mut self.points, |sample| &mut sample.disks);
+        drop_from(&mut self.points, |sample| &mut sample.discards);
+        drop_from(&mut self.points, |sample| &mut sample.flushes);
     }
 }
 
