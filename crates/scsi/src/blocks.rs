@@ -5,8 +5,8 @@ use ssdyno_spec::scsi::{AdditionalSense, opcode};
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::job::{After, Placing, Run, ScsiJob, Work};
-use crate::request::ScsiRequest;
-use crate::sense::{Refusal, Sense};
+use crate::request::{Call, ScsiRequest};
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 
 /// Most blocks of one NVMe command: NLB has 16 bits and is zero based.
@@ -74,7 +74,7 @@ fn byte_check(cdb: &[u8]) -> u8 {
 }
 
 /// The data-out that a command needs and the translator sees.
-fn seen<'a>(request: &ScsiRequest<'a>, bytes: u64) -> Result<&'a [u8], Refusal> {
+fn seen<'a>(request: &ScsiRequest<'a>, bytes: u64) -> Checked<&'a [u8]> {
     let data = usize::try_from(bytes).ok().and_then(|bytes| request.data_out.get(..bytes));
     data.ok_or(Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT).into())
 }
@@ -109,13 +109,13 @@ impl ScsiTarget {
     }
 
     /// The extent of a CDB, inside the capacity.
-    pub(crate) fn extent(&self, unit: usize, cdb: &[u8]) -> Result<Extent, Refusal> {
+    pub(crate) fn extent(&self, unit: usize, cdb: &[u8]) -> Checked<Extent> {
         let extent = Extent::parse(cdb);
         self.check_range(unit, extent)?;
         Ok(extent)
     }
 
-    pub(crate) fn check_range(&self, unit: usize, extent: Extent) -> Result<(), Refusal> {
+    pub(crate) fn check_range(&self, unit: usize, extent: Extent) -> Checked {
         let capacity = self.units[unit].facts.blocks;
         // An LBA near 2^64 plus a length would wrap to a small number and pass the comparison with
         // the capacity. The checked addition makes such a CDB fail as out of range.
@@ -126,7 +126,7 @@ impl ScsiTarget {
     }
 
     /// The same, not longer than one transfer may be.
-    fn transfer(&self, unit: usize, cdb: &[u8]) -> Result<Extent, Refusal> {
+    fn transfer(&self, unit: usize, cdb: &[u8]) -> Checked<Extent> {
         let extent = self.extent(unit, cdb)?;
         // SBC-3 requires INVALID FIELD IN CDB for a transfer above MAXIMUM TRANSFER LENGTH, and a
         // pointer to the length field. Initiators read the limit again after this sense code.
@@ -161,12 +161,7 @@ impl ScsiTarget {
     }
 
     /// The part of a write for which data arrives: whole blocks, or none of it.
-    fn arriving(
-        &self,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        extent: Extent,
-    ) -> Result<Extent, Refusal> {
+    fn arriving(&self, unit: usize, request: &ScsiRequest<'_>, extent: Extent) -> Checked<Extent> {
         let came = request.data_out_bytes;
         if came >= self.bytes(unit, extent.blocks) {
             return Ok(extent);
@@ -182,7 +177,7 @@ impl ScsiTarget {
     }
 
     /// READ (6), (10), (12), (16).
-    pub(crate) fn read(&self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn read(&self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Checked {
         let extent = self.transfer(unit, cdb)?;
         job.buffer_in_bytes = self.bytes(unit, extent.blocks);
         let mut run = self.run(unit, nvm::READ, extent, Placing::Buffer);
@@ -192,13 +187,8 @@ impl ScsiTarget {
     }
 
     /// WRITE (6), (10), (12), (16).
-    pub(crate) fn write(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn write(&self, job: &mut ScsiJob, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         let extent = self.arriving(unit, request, self.transfer(unit, cdb)?)?;
         let mut run = self.run(unit, nvm::WRITE, extent, Placing::Buffer);
         run.flags = force_unit_access(cdb);
@@ -208,13 +198,8 @@ impl ScsiTarget {
 
     /// WRITE AND VERIFY (10), (12), (16): the command verifies the medium (SBC-3, 5.39), so none of its data may stay
     /// in a volatile cache.
-    pub(crate) fn write_and_verify(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn write_and_verify(&self, job: &mut ScsiJob, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         let check = byte_check(cdb);
         if check > 1 {
             return Err(Sense::cdb(1, 2).into());
@@ -237,13 +222,8 @@ impl ScsiTarget {
     }
 
     /// VERIFY (10), (12), (16).
-    pub(crate) fn verify(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn verify(&self, job: &mut ScsiJob, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         match byte_check(cdb) {
             0 => {
                 let extent = self.extent(unit, cdb)?;
@@ -318,19 +298,14 @@ impl ScsiTarget {
 
     /// PRE-FETCH (10), (16): there is no cache to fetch into; GOOD says that not all blocks are in
     /// it (SBC-3, 5.8).
-    pub(crate) fn prefetch(&self, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn prefetch(&self, unit: usize, cdb: &[u8]) -> Checked {
         self.extent(unit, cdb).map(|_| ())
     }
 
     /// COMPARE AND WRITE (SBC-3, 5.2): fused commands, or read, compare here, and write while
     /// nobody else may.
-    pub(crate) fn compare_and_write(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn compare_and_write(&self, job: &mut ScsiJob, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         let extent = self.extent(unit, cdb)?;
         // The limit guarantees atomicity: a fused pair covers at most ACWU + 1 blocks, and a
         // request that is split into several pairs could be half written after a difference.
@@ -363,13 +338,8 @@ impl ScsiTarget {
     }
 
     /// ORWRITE (16) (SBC-3, 5.6).
-    pub(crate) fn or_write(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn or_write(&self, job: &mut ScsiJob, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         let extent = self.transfer(unit, cdb)?;
         if extent.blocks == 0 {
             return Ok(());

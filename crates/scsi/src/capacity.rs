@@ -8,17 +8,12 @@ use zerocopy::IntoBytes;
 use crate::bytes::{u32_at, u64_at};
 use crate::job::ScsiJob;
 use crate::request::lun_field;
-use crate::sense::{Refusal, Sense};
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 
 impl ScsiTarget {
     /// READ CAPACITY (10) (SBC-3, 5.15; SBC-2 for PMI, which is obsolete).
-    pub(crate) fn read_capacity_10(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn read_capacity_10(&self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Checked {
         let facts = &self.units[unit].facts;
         if cdb[8] & 1 == 0 && u32_at(cdb, 2) != 0 {
             return Err(Sense::cdb(2, 7).into());
@@ -55,7 +50,7 @@ impl ScsiTarget {
     }
 
     /// REPORT LUNS (SPC-4, 6.33).
-    pub(crate) fn report_luns(&self, job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn report_luns(&self, job: &mut ScsiJob, cdb: &[u8]) -> Checked {
         let units = match cdb[2] {
             0x00 | 0x02 => self.units.as_slice(),
             // Only well known units: this target has none.

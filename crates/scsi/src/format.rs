@@ -4,8 +4,8 @@ use ssdyno_spec::nvme::admin;
 use ssdyno_spec::scsi::AdditionalSense;
 
 use crate::job::{NvmeCommand, ScsiJob, Work};
-use crate::request::ScsiRequest;
-use crate::sense::{Refusal, Sense};
+use crate::request::Call;
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 
 impl ScsiTarget {
@@ -13,13 +13,8 @@ impl ScsiTarget {
     ///
     /// After it the caller identifies the namespace again and hands the facts to
     /// [`replace_namespace`](crate::Translator::replace_namespace).
-    pub(crate) fn format_unit(
-        &mut self,
-        job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn format_unit(&mut self, job: &mut ScsiJob, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         // LONGLIST and CMPLST say something of the list that FMTDATA announces; without, they are
         // ignored.
         if cdb[1] & 0x10 != 0 {
@@ -31,20 +26,16 @@ impl ScsiTarget {
         let Some(format) = target.next_format.or(present) else {
             return Err(Sense::illegal(AdditionalSense::FORMAT_FAILED).into());
         };
-        job.work = Work::Single(NvmeCommand {
-            admin: true,
-            opcode: admin::FORMAT_NVM,
-            nsid: target.facts.nsid,
-            // LBAFL and LBAFU; no protection information, no secure erase (base 2.0c, clause 5.14).
-            dwords: [u32::from(format & 0xf) | u32::from(format >> 4) << 12, 0, 0, 0, 0, 0],
-            ..NvmeCommand::default()
-        });
+        // LBAFL and LBAFU; no protection information, no secure erase (base 2.0c, clause 5.14).
+        let dword10 = u32::from(format & 0xf) | u32::from(format >> 4) << 12;
+        let nsid = target.facts.nsid;
+        job.work = Work::Single(NvmeCommand::admin(admin::FORMAT_NVM, nsid, dword10, 0));
         Ok(())
     }
 }
 
 /// The parameter list header: no defects, no pattern, no protection information.
-fn check_parameters(list: &[u8], long: bool) -> Result<(), Refusal> {
+fn check_parameters(list: &[u8], long: bool) -> Checked {
     let bytes = if long { 8 } else { 4 };
     if list.len() < bytes {
         return Err(Sense::illegal(AdditionalSense::PARAMETER_LIST_LENGTH).into());

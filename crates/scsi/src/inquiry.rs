@@ -13,7 +13,7 @@ use crate::bytes::u16_at;
 use crate::facts::{NamespaceFacts, array};
 use crate::job::ScsiJob;
 use crate::provisioning::UNMAP_DESCRIPTORS_MAX;
-use crate::sense::{Refusal, Sense};
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 
 /// T10 vendor identification that the translation reference prescribes (clause 6.1.1).
@@ -29,7 +29,7 @@ const SBC_3: u16 = 0x04c0;
 
 impl ScsiTarget {
     /// INQUIRY to a LUN without unit.
-    pub(crate) fn inquiry_absent(&self, job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn inquiry_absent(&self, job: &mut ScsiJob, cdb: &[u8]) -> Checked {
         // A LUN without unit has no VPD pages. An empty page 00h would claim that a unit exists, so
         // the request fails and the standard data say that there is none.
         if cdb[1] & 1 != 0 {
@@ -44,12 +44,7 @@ impl ScsiTarget {
     }
 
     /// INQUIRY.
-    pub(crate) fn inquiry(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn inquiry(&self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Checked {
         let (page, allocation) = (cdb[2], usize::from(u16_at(cdb, 3)));
         if cdb[1] & 1 == 0 {
             if page != 0 {

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, nvm};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, admin, nvm};
 use ssdyno_spec::scsi::status;
 
 use crate::Nexus;
@@ -65,6 +65,11 @@ pub struct NvmeCommand {
 }
 
 impl NvmeCommand {
+    /// An admin command with dwords 10 and 11, and without data.
+    pub fn admin(opcode: u8, nsid: u32, dword10: u32, dword11: u32) -> NvmeCommand {
+        let dwords = [dword10, dword11, 0, 0, 0, 0];
+        NvmeCommand { admin: true, opcode, nsid, dwords, ..NvmeCommand::default() }
+    }
     /// As a queue entry; the driver adds the identifier and the data pointers.
     pub fn entry(&self) -> SubmissionEntry {
         let [d10, d11, d12, d13, d14, d15] = self.dwords;
@@ -367,6 +372,18 @@ impl ScsiJob {
         if self.scratch.len() < bytes {
             self.scratch.resize(bytes, 0);
         }
+    }
+
+    /// Get Log Page of the controller, into the scratch.
+    pub(crate) fn get_log_page(&mut self, page: u8, bytes: usize) -> NvmeCommand {
+        self.need_scratch(bytes);
+        // The scratch can hold data of an earlier command. A driver that transfers fewer bytes than
+        // requested must not make those bytes look like a part of the log.
+        self.scratch[..bytes].fill(0);
+        let dword10 = u32::from(page) | (bytes as u32 / 4 - 1) << 16;
+        let data = ScsiData { place: DataPlace::Scratch, offset: 0, bytes: bytes as u32 };
+        // The log of the controller, not of a namespace.
+        NvmeCommand { data, ..NvmeCommand::admin(admin::GET_LOG_PAGE, u32::MAX, dword10, 0) }
     }
 
     /// Keeps a copy of data-out.

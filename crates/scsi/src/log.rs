@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_spec::nvme::admin;
+use ssdyno_spec::nvme::page;
 use ssdyno_spec::scsi::{AdditionalSense, mode::log};
 
 use crate::bytes::u16_at;
-use crate::job::{After, DataPlace, NvmeCommand, ScsiData, ScsiJob, Work};
+use crate::job::{After, NvmeCommand, ScsiJob, Work};
 use crate::pending::LogRequest;
-use crate::sense::{Refusal, Sense};
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 
 /// The pages of a controller, in ascending order.
@@ -20,8 +20,7 @@ const PAGES: [u8; 5] = [
     log::INFORMATIONAL_EXCEPTIONS,
 ];
 
-/// Log identifier of SMART / health information (base 2.0c, clause 5.16.1.3) and its size.
-const SMART: u32 = 0x02;
+/// Bytes of the log of SMART and health information (base 2.0c, clause 5.16.1.3).
 const SMART_BYTES: usize = 512;
 
 /// A temperature that is not known (SPC-4, 7.3.21).
@@ -29,12 +28,7 @@ const UNKNOWN_CELSIUS: u8 = 0xff;
 
 impl ScsiTarget {
     /// LOG SENSE.
-    pub(crate) fn log_sense(
-        &mut self,
-        job: &mut ScsiJob,
-        unit: usize,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn log_sense(&mut self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Checked {
         let (page, subpage) = (cdb[2] & 0x3f, cdb[3]);
         // PC: only current cumulative values.
         if cdb[2] >> 6 != 1 {
@@ -77,25 +71,10 @@ impl ScsiTarget {
 
     /// Get Log Page of the health log into the scratch of `job`.
     pub(crate) fn health_log(job: &mut ScsiJob) -> NvmeCommand {
-        job.need_scratch(SMART_BYTES);
-        job.scratch[..SMART_BYTES].fill(0);
-        NvmeCommand {
-            admin: true,
-            opcode: admin::GET_LOG_PAGE,
-            // The log of the controller, not of the namespace.
-            nsid: u32::MAX,
-            dwords: [SMART | (SMART_BYTES as u32 / 4 - 1) << 16, 0, 0, 0, 0, 0],
-            data: ScsiData { place: DataPlace::Scratch, offset: 0, bytes: SMART_BYTES as u32 },
-            ..NvmeCommand::default()
-        }
+        job.get_log_page(page::SMART, SMART_BYTES)
     }
 
-    fn supported_logs(
-        &self,
-        job: &mut ScsiJob,
-        subpage: u8,
-        allocation: usize,
-    ) -> Result<(), Refusal> {
+    fn supported_logs(&self, job: &mut ScsiJob, subpage: u8, allocation: usize) -> Checked {
         let mut data = Vec::new();
         let pages = self.log_pages();
         match subpage {

@@ -10,8 +10,8 @@ use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::job::{After, NvmeCommand, ScsiJob, Work};
 use crate::pending::{Control, ModeRequest};
 use crate::perform::flush;
-use crate::request::ScsiRequest;
-use crate::sense::{Refusal, Sense};
+use crate::request::Call;
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 use crate::unit::Attention;
 
@@ -29,12 +29,7 @@ const PAGES: [u8; 5] = [
 
 impl ScsiTarget {
     /// MODE SENSE (6), (10). Whether the cache is on, the controller is asked first.
-    pub(crate) fn mode_sense(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn mode_sense(&self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Checked {
         let ten = cdb[0] == opcode::MODE_SENSE_10;
         let control = match cdb[2] >> 6 {
             0 => Control::Current,
@@ -81,12 +76,8 @@ impl ScsiTarget {
             Control::Saved => 2 << 8,
             _ => 0,
         };
-        job.work = Work::Single(NvmeCommand {
-            admin: true,
-            opcode: admin::GET_FEATURES,
-            dwords: [VOLATILE_WRITE_CACHE | select, 0, 0, 0, 0, 0],
-            ..NvmeCommand::default()
-        });
+        let dword10 = VOLATILE_WRITE_CACHE | select;
+        job.work = Work::Single(NvmeCommand::admin(admin::GET_FEATURES, 0, dword10, 0));
         job.after = After::ModeSense(request);
         Ok(())
     }
@@ -183,13 +174,8 @@ impl ScsiTarget {
     }
 
     /// MODE SELECT (6), (10).
-    pub(crate) fn mode_select(
-        &mut self,
-        job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn mode_select(&mut self, job: &mut ScsiJob, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         let ten = cdb[0] == opcode::MODE_SELECT_10;
         let length = usize::from(if ten { u16_at(cdb, 7) } else { u16::from(cdb[4]) });
         let (page_format, save) = (cdb[1] & 0x10 != 0, cdb[1] & 1 != 0);
@@ -218,7 +204,7 @@ impl ScsiTarget {
         list: &[u8],
         ten: bool,
         wrong_length: Sense,
-    ) -> Result<Selected, Refusal> {
+    ) -> Checked<Selected> {
         let header = if ten { 8 } else { 4 };
         if list.len() < header {
             return Err(wrong_length.into());
@@ -270,7 +256,7 @@ impl ScsiTarget {
         blocks: u64,
         block_bytes: u32,
         at: [usize; 2],
-    ) -> Result<Option<u8>, Refusal> {
+    ) -> Checked<Option<u8>> {
         let facts = &self.units[unit].facts;
         let same = block_bytes == facts.block_bytes;
         let reported = facts.blocks.min(u64::from(u32::MAX));
@@ -295,7 +281,7 @@ impl ScsiTarget {
         bytes: &[u8],
         at: usize,
         selected: &mut Selected,
-    ) -> Result<(), Refusal> {
+    ) -> Checked {
         let request = |control| ModeRequest {
             unit,
             ten: true,
@@ -363,12 +349,8 @@ impl ScsiTarget {
         }
         if let Some(on) = selected.cache {
             // As it was, it is nobody's news: the controller is asked first.
-            job.work = Work::Single(NvmeCommand {
-                admin: true,
-                opcode: admin::GET_FEATURES,
-                dwords: [VOLATILE_WRITE_CACHE, 0, 0, 0, 0, 0],
-                ..NvmeCommand::default()
-            });
+            let ask = NvmeCommand::admin(admin::GET_FEATURES, 0, VOLATILE_WRITE_CACHE, 0);
+            job.work = Work::Single(ask);
             job.after = After::SelectCache { on, save };
         }
     }
@@ -379,13 +361,9 @@ impl ScsiTarget {
         if !differs && !save {
             return;
         }
-        job.work = Work::Single(NvmeCommand {
-            admin: true,
-            opcode: admin::SET_FEATURES,
-            // SV: bit 31 (base 2.0c, figure 317).
-            dwords: [VOLATILE_WRITE_CACHE | u32::from(save) << 31, u32::from(on), 0, 0, 0, 0],
-            ..NvmeCommand::default()
-        });
+        // SV: bit 31 (base 2.0c, figure 317).
+        let dword10 = VOLATILE_WRITE_CACHE | u32::from(save) << 31;
+        job.work = Work::Single(NvmeCommand::admin(admin::SET_FEATURES, 0, dword10, on.into()));
         if differs {
             job.after = After::CacheSelected;
         }

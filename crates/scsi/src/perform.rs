@@ -6,8 +6,8 @@ use ssdyno_spec::scsi::{AdditionalSense, SenseKey};
 use crate::bytes::{u16_at, u32_at};
 use crate::commands::Operation;
 use crate::job::{Holds, NvmeCommand, ScsiJob, Work};
-use crate::request::ScsiRequest;
-use crate::sense::{Refusal, Sense};
+use crate::request::Call;
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 use crate::unit::Unit;
 
@@ -16,11 +16,10 @@ impl ScsiTarget {
     pub(crate) fn perform(
         &mut self,
         job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
         operation: Operation,
-        cdb: &[u8],
-    ) -> Result<bool, Refusal> {
+        call: Call<'_>,
+    ) -> Checked<bool> {
+        let Call { unit, request, cdb } = call;
         use Operation as O;
         self.check_ready(operation)?;
         if self.asks_first(job, request, operation) {
@@ -43,16 +42,16 @@ impl ScsiTarget {
         }
         match operation {
             O::Read => self.read(job, unit, cdb)?,
-            O::Write => self.write(job, unit, request, cdb)?,
-            O::WriteAndVerify => self.write_and_verify(job, unit, request, cdb)?,
-            O::Verify => self.verify(job, unit, request, cdb)?,
+            O::Write => self.write(job, call)?,
+            O::WriteAndVerify => self.write_and_verify(job, call)?,
+            O::Verify => self.verify(job, call)?,
             O::PreFetch => self.prefetch(unit, cdb)?,
             O::SynchronizeCache => self.synchronize(job, unit, cdb)?,
-            O::CompareAndWrite => self.compare_and_write(job, unit, request, cdb)?,
-            O::OrWrite => self.or_write(job, unit, request, cdb)?,
-            O::WriteSame => self.write_same(job, unit, request, cdb)?,
-            O::Unmap => self.unmap(job, unit, request, cdb)?,
-            O::Sanitize => self.sanitize(job, unit, request, cdb)?,
+            O::CompareAndWrite => self.compare_and_write(job, call)?,
+            O::OrWrite => self.or_write(job, call)?,
+            O::WriteSame => self.write_same(job, call)?,
+            O::Unmap => self.unmap(job, call)?,
+            O::Sanitize => self.sanitize(job, call)?,
             O::GetLbaStatus => self.lba_status(job, unit, cdb)?,
             O::TestUnitReady | O::SendDiagnostic => {}
             O::RequestSense => self.request_sense(job, unit, cdb),
@@ -62,14 +61,14 @@ impl ScsiTarget {
             O::ReadCapacity16 => self.read_capacity_16(job, unit, cdb),
             O::ReadDefectData => defects(job, cdb)?,
             O::ModeSense => self.mode_sense(job, unit, cdb)?,
-            O::ModeSelect => self.mode_select(job, unit, request, cdb)?,
+            O::ModeSelect => self.mode_select(job, call)?,
             O::LogSense => self.log_sense(job, unit, cdb)?,
             O::StartStopUnit => self.start_stop(job, cdb)?,
-            O::FormatUnit => self.format_unit(job, unit, request, cdb)?,
+            O::FormatUnit => self.format_unit(job, call)?,
             O::Reserve => self.reserve(unit, request)?,
             O::Release => self.units[unit].reservations.release_legacy(Some(request.nexus)),
             O::PersistentReserveIn => self.persistent_in(job, unit, cdb),
-            O::PersistentReserveOut => self.persistent_out(unit, request, cdb)?,
+            O::PersistentReserveOut => self.persistent_out(call)?,
             O::ReportOperationCodes => self.report_operation_codes(job, cdb)?,
             O::ReportTaskManagement => report_task_management(job, cdb),
         }
@@ -96,7 +95,7 @@ impl ScsiTarget {
 
     /// SYNCHRONIZE CACHE (SBC-3, 5.26): the whole namespace is flushed. IMMED is allowed to end the
     /// command early; it ends when the flush has.
-    fn synchronize(&mut self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+    fn synchronize(&mut self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Checked {
         // The range is checked but not used: NVMe Flush has no range. A flush of more than the
         // initiator requested is permitted, and an invalid range must fail all the same.
         self.extent(unit, cdb)?;
@@ -108,7 +107,7 @@ impl ScsiTarget {
 }
 
 /// Refuses to change a medium that is write protected.
-pub(crate) fn check_protection(unit: &Unit) -> Result<(), Refusal> {
+pub(crate) fn check_protection(unit: &Unit) -> Checked {
     let additional = if unit.facts.write_protected {
         AdditionalSense::WRITE_PROTECTED
     } else if unit.software_write_protect {
@@ -126,7 +125,7 @@ pub(crate) fn flush(nsid: u32) -> NvmeCommand {
 
 /// READ DEFECT DATA (SBC-3, 5.17): the controller keeps its defects to itself; the lists are empty, in
 /// whatever format but the reserved one.
-fn defects(job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
+fn defects(job: &mut ScsiJob, cdb: &[u8]) -> Checked {
     let ten = cdb[0] == ssdyno_spec::scsi::opcode::READ_DEFECT_DATA_10;
     let byte = if ten { 2 } else { 1 };
     let flags = cdb[usize::from(byte)] & 0x1f;

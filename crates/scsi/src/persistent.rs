@@ -7,9 +7,9 @@ use ssdyno_spec::scsi::opcode::{persistent_reserve_in as input, persistent_reser
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::job::ScsiJob;
-use crate::request::ScsiRequest;
+use crate::request::{Call, ScsiRequest};
 use crate::reservation::{Denied, Kind, Told};
-use crate::sense::{Refusal, Sense};
+use crate::sense::{Checked, Refusal, Sense};
 use crate::target::ScsiTarget;
 use crate::unit::Attention;
 
@@ -87,12 +87,8 @@ impl ScsiTarget {
         data[start - 4..start].copy_from_slice(&length.to_be_bytes());
     }
 
-    pub(crate) fn persistent_out(
-        &mut self,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn persistent_out(&mut self, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         let (nexus, action) = (request.nexus, cdb[1] & 0x1f);
         let list = request.data_out;
         if u32_at(cdb, 5) != PARAMETER_BYTES || list.len() < PARAMETER_BYTES as usize {
@@ -159,11 +155,7 @@ impl ScsiTarget {
     }
 
     /// RESERVE (6) and (10).
-    pub(crate) fn reserve(
-        &mut self,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-    ) -> Result<(), Refusal> {
+    pub(crate) fn reserve(&mut self, unit: usize, request: &ScsiRequest<'_>) -> Checked {
         let free = self.units[unit].reservations.reserve_legacy(request.nexus);
         if free { Ok(()) } else { Err(Refusal::Conflict) }
     }

@@ -8,7 +8,7 @@ use crate::commands::Operation;
 use crate::job::{After, NvmeCommand, ScsiJob, Work};
 use crate::pending::{Condition, SenseRequest};
 use crate::perform::flush;
-use crate::sense::{Refusal, Sense};
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 
 /// Feature identifier of power management (base 2.0c, clause 5.27.1.2).
@@ -17,7 +17,7 @@ const POWER_MANAGEMENT: u32 = 0x02;
 impl ScsiTarget {
     /// A stopped unit does nothing that needs the medium (SBC-3, 4.20); one in a low power condition
     /// becomes active for it.
-    pub(crate) fn check_ready(&mut self, operation: Operation) -> Result<(), Refusal> {
+    pub(crate) fn check_ready(&mut self, operation: Operation) -> Checked {
         use Operation as O;
         let needs_medium = !matches!(
             operation,
@@ -80,7 +80,7 @@ impl ScsiTarget {
 
     /// START STOP UNIT: power conditions to NVMe power states. The controller has one power state for
     /// all of its namespaces.
-    pub(crate) fn start_stop(&mut self, job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn start_stop(&mut self, job: &mut ScsiJob, cdb: &[u8]) -> Checked {
         use AdditionalSense as A;
         let (modifier, start) = (cdb[3] & 0xf, cdb[4] & 1 == 1);
         // LOEJ: nothing can be ejected; with a power condition it is ignored.
@@ -112,12 +112,7 @@ impl ScsiTarget {
             job.after = After::Power { command: None, condition };
             return Ok(());
         }
-        let power = NvmeCommand {
-            admin: true,
-            opcode: admin::SET_FEATURES,
-            dwords: [POWER_MANAGEMENT, u32::from(state), 0, 0, 0, 0],
-            ..NvmeCommand::default()
-        };
+        let power = NvmeCommand::admin(admin::SET_FEATURES, 0, POWER_MANAGEMENT, state.into());
         // NO_FLUSH is bit 2. Power state 0 needs no flush, because the cache keeps its content; a
         // deeper state can lose it if the host removes power after the command.
         let flush_first = cdb[4] & 4 == 0 && state != 0 && self.controller.volatile_write_cache;

@@ -2,17 +2,16 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_spec::nvme::nvm;
+use ssdyno_spec::nvme::{DatasetRange, dataset, nvm};
 use ssdyno_spec::scsi::{AdditionalSense, UnmapDescriptor, UnmapHeader};
-use zerocopy::byteorder::little_endian;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::blocks::{Extent, length_field};
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::facts::{DeallocatedReads, UnmapBy};
 use crate::job::{After, DataPlace, NvmeCommand, Placing, ScsiData, ScsiJob, Work};
-use crate::request::ScsiRequest;
-use crate::sense::{Refusal, Sense};
+use crate::request::Call;
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 
 /// Most descriptors of one UNMAP: what one Dataset Management command takes.
@@ -20,18 +19,6 @@ pub(crate) const UNMAP_DESCRIPTORS_MAX: usize = 256;
 
 /// Write Zeroes may deallocate: bit 25 of dword 12 (NVM 1.0c, figure 86).
 pub(crate) const DEALLOCATE: u32 = 1 << 25;
-
-/// Dataset Management, dword 11: attribute deallocate (NVM 1.0c, figure 40).
-const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
-
-/// A range of Dataset Management (NVM 1.0c, figure 41).
-#[derive(zerocopy::IntoBytes, zerocopy::Immutable)]
-#[repr(C)]
-struct Range {
-    attributes: little_endian::U32,
-    blocks: little_endian::U32,
-    lba: little_endian::U64,
-}
 
 impl ScsiTarget {
     /// Logical block provisioning is managed: LBPME and LBPU.
@@ -56,13 +43,8 @@ impl ScsiTarget {
     }
 
     /// UNMAP (SBC-3, 5.28).
-    pub(crate) fn unmap(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn unmap(&self, job: &mut ScsiJob, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         let length = usize::from(u16_at(cdb, 7));
         if length == 0 {
             return Ok(());
@@ -109,20 +91,17 @@ impl ScsiTarget {
             self.zero_range(job, 0);
             return;
         }
-        job.need_scratch(size_of_val(extents).max(extents.len() * size_of::<Range>()));
-        for (slot, extent) in job.scratch.chunks_exact_mut(size_of::<Range>()).zip(extents) {
-            let range = Range {
-                attributes: little_endian::U32::ZERO,
-                blocks: little_endian::U32::new(extent.blocks as u32),
-                lba: little_endian::U64::new(extent.lba),
-            };
+        job.need_scratch(size_of_val(extents).max(extents.len() * size_of::<DatasetRange>()));
+        for (slot, extent) in job.scratch.chunks_exact_mut(size_of::<DatasetRange>()).zip(extents) {
+            let (blocks, first) = ((extent.blocks as u32).into(), extent.lba.into());
+            let range = DatasetRange { attributes: 0.into(), blocks, first };
             slot.copy_from_slice(range.as_bytes());
         }
-        let bytes = (extents.len() * size_of::<Range>()) as u32;
+        let bytes = (extents.len() * size_of::<DatasetRange>()) as u32;
         job.work = Work::Single(NvmeCommand {
             opcode: nvm::DATASET_MANAGEMENT,
             nsid: self.units[unit].facts.nsid,
-            dwords: [extents.len() as u32 - 1, ATTRIBUTE_DEALLOCATE, 0, 0, 0, 0],
+            dwords: [extents.len() as u32 - 1, dataset::DEALLOCATE, 0, 0, 0, 0],
             data: ScsiData { place: DataPlace::Scratch, offset: 0, bytes },
             ..NvmeCommand::default()
         });
@@ -146,13 +125,8 @@ impl ScsiTarget {
     }
 
     /// WRITE SAME (10), (16) (SBC-3, 5.45 and 5.46).
-    pub(crate) fn write_same(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn write_same(&self, job: &mut ScsiJob, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         let unmap = cdb[1] & 8 != 0;
         let no_data = cdb.len() == 16 && cdb[1] & 1 != 0;
         if unmap && !self.write_same_unmaps() {

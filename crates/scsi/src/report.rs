@@ -8,7 +8,7 @@ use zerocopy::IntoBytes;
 use crate::bytes::{u16_at, u32_at};
 use crate::commands::{self, COMMANDS, Command, Operation};
 use crate::job::ScsiJob;
-use crate::sense::{Refusal, Sense};
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 
 /// No timeouts are recommended.
@@ -22,11 +22,7 @@ const TIMEOUTS: TimeoutDescriptor = TimeoutDescriptor {
 
 impl ScsiTarget {
     /// REPORT SUPPORTED OPERATION CODES.
-    pub(crate) fn report_operation_codes(
-        &self,
-        job: &mut ScsiJob,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn report_operation_codes(&self, job: &mut ScsiJob, cdb: &[u8]) -> Checked {
         let timeouts = cdb[2] & 0x80 != 0;
         let allocation = u32_at(cdb, 6) as usize;
         let data = match cdb[2] & 7 {
@@ -66,7 +62,7 @@ impl ScsiTarget {
         options: u8,
         opcode: u8,
         action: u16,
-    ) -> Result<Option<&'static Command>, Refusal> {
+    ) -> Checked<Option<&'static Command>> {
         let mut rows = commands::rows(opcode).iter().filter(|command| self.supports(command));
         let first = rows.clone().next();
         let has_actions = first.is_some_and(|command| command.service_action.is_some());

@@ -21,6 +21,16 @@ pub struct ScsiRequest<'a> {
     pub deleted: bool,
 }
 
+/// A command for a unit that there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'a> {
+    /// Index of the unit.
+    pub(crate) unit: usize,
+    pub(crate) request: &'a ScsiRequest<'a>,
+    /// Its CDB, as long as the operation code says.
+    pub(crate) cdb: &'a [u8],
+}
+
 impl<'a> ScsiRequest<'a> {
     /// A command of [`Nexus::LOCAL`] without data-out.
     pub fn local(lun: u32, cdb: &'a [u8]) -> ScsiRequest<'a> {

@@ -19,11 +19,11 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::commands::{Found, Operation};
-use crate::job::{After, DataPlace, NvmeCommand, ScsiData, ScsiJob, Work};
+use crate::job::{After, NvmeCommand, ScsiJob, Work};
 use crate::pending::{SenseRequest, Step};
 use crate::perform::check_protection;
-use crate::request::{ScsiRequest, lun_field};
-use crate::sense::{Refusal, Sense};
+use crate::request::{Call, ScsiRequest, lun_field};
+use crate::sense::{Checked, Sense};
 use crate::target::ScsiTarget;
 
 /// Size of the sanitize log page.
@@ -36,26 +36,10 @@ const UNRESTRICTED_EXIT: u8 = 0x20;
 /// Bytes of the parameter list of OVERWRITE before the pattern.
 const HEADER: usize = 4;
 
-/// The log page as a command; the caller submits it `wait_ms` later.
-fn log_page(job: &mut ScsiJob, wait_ms: u32) -> NvmeCommand {
-    job.need_scratch(LOG_BYTES);
-    // The scratch can hold data of an earlier command. A driver that transfers fewer bytes than
-    // requested must not make those bytes look like a sanitize state.
-    job.scratch[..LOG_BYTES].fill(0);
-    NvmeCommand {
-        admin: true,
-        opcode: admin::GET_LOG_PAGE,
-        nsid: u32::MAX,
-        dwords: [u32::from(page::SANITIZE) | (LOG_BYTES as u32 / 4 - 1) << 16, 0, 0, 0, 0, 0],
-        data: ScsiData { place: DataPlace::Scratch, offset: 0, bytes: LOG_BYTES as u32 },
-        wait_ms,
-        ..NvmeCommand::default()
-    }
-}
-
-/// Asks for the log page, then goes on with `step`.
+/// Asks for the log page `wait_ms` later, then goes on with `step`.
 fn ask(job: &mut ScsiJob, step: Step, wait_ms: u32) {
-    job.work = Work::Single(log_page(job, wait_ms));
+    let command = job.get_log_page(page::SANITIZE, LOG_BYTES);
+    job.work = Work::Single(NvmeCommand { wait_ms, ..command });
     job.after = After::Sanitize(step);
 }
 
@@ -85,7 +69,7 @@ fn next_wait(waited_ms: u32, progress: u16) -> u32 {
 }
 
 /// SANITIZE sent with parameters: count and pattern of the overwrite, as NVMe has them.
-fn overwrite(list: &[u8], block_bytes: u32) -> Result<(u32, u32), Refusal> {
+fn overwrite(list: &[u8], block_bytes: u32) -> Checked<(u32, u32)> {
     let length = u16_at(list, 2);
     let pattern = &list[HEADER..];
     if length == 0 || u32::from(length) > block_bytes || usize::from(length) > pattern.len() {
@@ -133,13 +117,8 @@ impl ScsiTarget {
     }
 
     /// SANITIZE.
-    pub(crate) fn sanitize(
-        &mut self,
-        job: &mut ScsiJob,
-        unit: usize,
-        request: &ScsiRequest<'_>,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn sanitize(&mut self, job: &mut ScsiJob, call: Call<'_>) -> Checked {
+        let Call { unit, request, cdb } = call;
         let (action, length) = (cdb[1] & 0x1f, usize::from(u16_at(cdb, 7)));
         let block_bytes = self.units[unit].facts.block_bytes;
         let lengths = match action {
@@ -173,12 +152,7 @@ impl ScsiTarget {
     }
 
     fn send_sanitize(&self, job: &mut ScsiJob, dword10: u32, pattern: u32, step: Step) {
-        job.work = Work::Single(NvmeCommand {
-            admin: true,
-            opcode: admin::SANITIZE,
-            dwords: [dword10, pattern, 0, 0, 0, 0],
-            ..NvmeCommand::default()
-        });
+        job.work = Work::Single(NvmeCommand::admin(admin::SANITIZE, 0, dword10, pattern));
         job.after = After::Sanitize(step);
     }
 
@@ -230,12 +204,7 @@ impl ScsiTarget {
 
     /// GET LBA STATUS (SBC-3, 5.4). NVMe reports the state of all blocks only: they are unmapped if a sanitize
     /// operation has deallocated them and nothing was written since.
-    pub(crate) fn lba_status(
-        &self,
-        job: &mut ScsiJob,
-        unit: usize,
-        cdb: &[u8],
-    ) -> Result<(), Refusal> {
+    pub(crate) fn lba_status(&self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Checked {
         let (lba, allocation) = (u64_at(cdb, 2), u32_at(cdb, 10));
         if lba >= self.units[unit].facts.blocks {
             return Err(Sense::out_of_range().into());
@@ -301,7 +270,7 @@ impl ScsiTarget {
     }
 
     /// Goes on after the command before.
-    pub(crate) fn sanitize_step(&mut self, job: &mut ScsiJob, step: Step) -> Result<(), Refusal> {
+    pub(crate) fn sanitize_step(&mut self, job: &mut ScsiJob, step: Step) -> Checked {
         match step {
             Step::Begun { immediate } => {
                 self.sanitizing = true;
@@ -344,7 +313,7 @@ impl ScsiTarget {
     }
 
     /// Does the command that had to wait.
-    fn perform_kept(&mut self, job: &mut ScsiJob) -> Result<(), Refusal> {
+    fn perform_kept(&mut self, job: &mut ScsiJob) -> Checked {
         let (cdb, data) = (core::mem::take(&mut job.kept_cdb), core::mem::take(&mut job.kept_data));
         let (Some(unit), Found::Command(command)) = (job.unit, self.find(&cdb)) else {
             return Ok(());
@@ -358,8 +327,8 @@ impl ScsiTarget {
             deleted: false,
         };
         // The stored requests do not wait for one another.
-        self.perform(job, unit, &request, command.operation, &cdb[..command.usage.len()])
-            .map(|_| ())
+        let call = Call { unit, request: &request, cdb: &cdb[..command.usage.len()] };
+        self.perform(job, command.operation, call).map(|_| ())
     }
 }
 

@@ -170,6 +170,9 @@ pub(crate) enum Refusal {
     Conflict,
 }
 
+/// What a command gives, or why it is refused.
+pub(crate) type Checked<T = ()> = Result<T, Refusal>;
+
 impl From<Sense> for Refusal {
     fn from(sense: Sense) -> Refusal {
         Refusal::Sense(sense)

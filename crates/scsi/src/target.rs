@@ -12,8 +12,8 @@ use crate::facts::{CommandSet, ControllerFacts, TranslatorConfig};
 use crate::initiator::Indirections;
 use crate::job::{After, Holds, ScsiJob, Work};
 use crate::pending::Condition;
-use crate::request::{ScsiRequest, lun_number};
-use crate::sense::{Refusal, Sense};
+use crate::request::{Call, ScsiRequest, lun_number};
+use crate::sense::{Checked, Refusal, Sense};
 use crate::server::Disk;
 use crate::status::translate;
 use crate::unit::Unit;
@@ -262,7 +262,7 @@ impl ScsiTarget {
     }
 
     /// The next step after the commands so far.
-    fn go_on(&mut self, job: &mut ScsiJob, after: After) -> Result<(), Refusal> {
+    fn go_on(&mut self, job: &mut ScsiJob, after: After) -> Checked {
         match after {
             After::Finish => {}
             After::Then(run) => job.work = Work::Run(run),
@@ -310,7 +310,7 @@ impl ScsiTarget {
     }
 
     /// Compares the scratch with what is held.
-    fn compare(&mut self, job: &ScsiJob) -> Result<(), Refusal> {
+    fn compare(&mut self, job: &ScsiJob) -> Checked {
         let bytes = job.compare_bytes;
         self.counts.bytes_copied += bytes as u64;
         match job.first_mismatch(bytes) {
@@ -385,7 +385,7 @@ impl ScsiTarget {
 
     /// Checks what all commands share (SAM-5, 5.3.3 for the order), then does the command's own
     /// part. `false`: blocked.
-    fn dispatch(&mut self, job: &mut ScsiJob, request: &ScsiRequest<'_>) -> Result<bool, Refusal> {
+    fn dispatch(&mut self, job: &mut ScsiJob, request: &ScsiRequest<'_>) -> Checked<bool> {
         let found = self.find(request.cdb);
         let Some(unit) = self.unit_index(request.lun) else {
             return self.without_unit(job, request, &found).map(|()| true);
@@ -421,7 +421,7 @@ impl ScsiTarget {
         };
         command.check(request.cdb)?;
         let cdb = &request.cdb[..command.usage.len()];
-        self.perform(job, unit, request, command.operation, cdb)
+        self.perform(job, command.operation, Call { unit, request, cdb })
     }
 
     fn check_reservation(
@@ -429,7 +429,7 @@ impl ScsiTarget {
         unit: usize,
         request: &ScsiRequest<'_>,
         command: &Command,
-    ) -> Result<(), Refusal> {
+    ) -> Checked {
         let mut access = command.access;
         // START STOP UNIT that starts, without a power condition.
         // Starting a unit harms no other initiator, so a reservation does not prevent it. The mask
@@ -448,7 +448,7 @@ impl ScsiTarget {
         job: &mut ScsiJob,
         request: &ScsiRequest<'_>,
         found: &Found,
-    ) -> Result<(), Refusal> {
+    ) -> Checked {
         let absent = Sense::illegal(AdditionalSense::LOGICAL_UNIT_NOT_SUPPORTED);
         let Found::Command(command) = found else { return Err(absent.into()) };
         if !matches!(
