@@ -15,7 +15,12 @@ use ssdyno_pci::{
     PciFunction, RootBus, assign, scan,
 };
 
+#[path = "../../../pci/tests/pci/decode.rs"]
+mod decode;
+
 use crate::drivers::{ClassDriver, DriverError, DriverType, PciDriver, Registry, Suits, Unit};
+
+use decode::Decode;
 
 /// `us` microseconds on the machine's clock.
 fn us(us: u64) -> MonotonicTime {

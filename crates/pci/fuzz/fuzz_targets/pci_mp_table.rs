@@ -4,6 +4,10 @@
 use libfuzzer_sys::fuzz_target;
 use ssdyno_pci::{MpTable, Pin};
 
+#[expect(dead_code, reason = "its to_memory is for the tests")]
+#[path = "../../tests/pci/mp_write.rs"]
+mod mp_write;
+
 fuzz_target!(|data: &[u8]| {
     let _ = MpTable::find(data, 0);
     let mut table = data.to_vec();
@@ -17,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(read) = MpTable::parse(&table) {
         let _ = read.lookup(0, 3, Pin::A);
         assert_eq!(
-            MpTable::parse(&read.to_table()).map(|t| t.io_interrupts),
+            MpTable::parse(&mp_write::to_table(&read)).map(|t| t.io_interrupts),
             Ok(read.io_interrupts)
         );
     }

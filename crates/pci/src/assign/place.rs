@@ -11,15 +11,8 @@ use super::node::{Node, Owner};
 pub(super) fn place_top(nodes: &mut [Node], room: Option<Range>) {
     // Where firmware put things outside of the aperture, it knew of addresses that we do not.
     let anywhere = Range { start: 1, bytes: u64::MAX };
-    let mut taken = keep(nodes, anywhere);
-    for index in by_alignment(nodes) {
-        let node = &mut nodes[index];
-        if node.placed.is_some() || node.bytes == 0 {
-            continue;
-        }
-        let Some(start) = room.and_then(|room| gap(room, &taken, node)) else { continue };
-        settle(node, start, &mut taken);
-    }
+    let taken = keep(nodes, anywhere);
+    fill(nodes, room, taken);
 }
 
 /// Bytes that `nodes` need in a window of their own, whose start has their largest alignment.
@@ -37,35 +30,31 @@ pub(super) fn packed_bytes(nodes: &[Node]) -> u64 {
 
 /// Places `nodes` into the window that their bridge has; false if one finds no room.
 fn place_kept(nodes: &mut [Node], window: Range) -> bool {
-    let mut taken = keep(nodes, window);
+    let taken = keep(nodes, window);
+    fill(nodes, Some(window), taken)
+}
+
+/// Places `nodes` into a window that was made for them.
+fn place_new(nodes: &mut [Node], window: Range) {
+    nodes.iter_mut().for_each(forget);
+    fill(nodes, Some(window), Vec::new());
+}
+
+/// Places those of `nodes` that have no place yet; false if one finds no room.
+fn fill(nodes: &mut [Node], room: Option<Range>, mut taken: Vec<Range>) -> bool {
+    let mut all = true;
     for index in by_alignment(nodes) {
         let node = &mut nodes[index];
         if node.placed.is_some() || node.bytes == 0 {
             continue;
         }
-        match gap(window, &taken, node) {
+        match room.and_then(|room| gap(room, &taken, node)) {
             Some(start) => settle(node, start, &mut taken),
             // No window moves for a ROM: it can be switched off.
-            None if matches!(node.owner, Owner::Rom) => {}
-            None => return false,
+            None => all &= matches!(node.owner, Owner::Rom),
         }
     }
-    true
-}
-
-/// Places `nodes` into a window that was made for them.
-fn place_new(nodes: &mut [Node], window: Range) {
-    let mut taken = Vec::new();
-    for index in by_alignment(nodes) {
-        let node = &mut nodes[index];
-        forget(node);
-        if node.bytes == 0 {
-            continue;
-        }
-        if let Some(start) = gap(window, &taken, node) {
-            settle(node, start, &mut taken);
-        }
-    }
+    all
 }
 
 /// Keeps registers that are inside `window` and overlap no others: base address registers first, then ROMs, then

@@ -5,7 +5,6 @@
 //! configurations, which have no table, are an error.
 
 mod read;
-mod write;
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -149,7 +149,7 @@ fn floating_pointer(memory: &[u8]) -> Option<&[u8]> {
 }
 
 /// The sum of all bytes, modulo 256.
-pub(super) fn sum(bytes: &[u8]) -> u8 {
+fn sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, byte| sum.wrapping_add(*byte))
 }
 

@@ -5,8 +5,6 @@
 //! takes what the driver's core had to wait ([`SimulatedPci::take_stall`]), and later brings the
 //! device to the times that [`SimulatedPci::next_event`] names.
 
-#[cfg(test)]
-mod early;
 mod interrupts;
 mod memory;
 mod run;

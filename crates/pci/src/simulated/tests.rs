@@ -7,6 +7,8 @@ use ssdyno_spec::pci as spec;
 
 use super::*;
 
+mod early;
+
 /// Register 0: source, 4: destination, 8: bytes and go, 12: copies done, 16: releases the pin.
 /// Addresses count from `BASE`; a copy takes 1 us and ends with interrupt 0 or 1 in turn.
 struct Copier {

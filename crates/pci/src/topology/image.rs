@@ -8,6 +8,7 @@ use ssdyno_spec::pci::{CONFIG_BYTES, EXTENDED_CONFIG_BYTES};
 
 use crate::Identity;
 use crate::capability::Link;
+use crate::config::ConfigSpace;
 use crate::header::Pin;
 
 /// A base address register.
@@ -135,16 +136,25 @@ pub struct BridgeSpec {
     pub capabilities: Vec<CapabilitySpec>,
 }
 
+/// Where a capability has to be, if not behind the one before it.
+type Place = fn(&CapabilitySpec) -> Option<u16>;
+
 /// A configuration space, byte by byte.
-#[derive(Clone)]
-pub(super) struct Image {
+#[derive(Clone, Debug)]
+pub(crate) struct Image {
     values: Vec<u8>,
     writable: Vec<u8>,
 }
 
 impl Image {
     pub(super) fn of_function(spec: &FunctionSpec) -> Image {
-        let mut image = Image::common(spec.id, spec.class, spec.revision, &spec.capabilities);
+        Image::of_function_at(spec, |_| None)
+    }
+
+    /// The same with capabilities where `place` puts them; the others follow one another.
+    pub(crate) fn of_function_at(spec: &FunctionSpec, place: Place) -> Image {
+        let mut image =
+            Image::common(spec.id, spec.class, spec.revision, &spec.capabilities, place);
         image.bars(&spec.bars, 6);
         image.rom(spec::EXPANSION_ROM, spec.rom_bytes);
         image.set(spec::INTERRUPT_LINE, pin_register(spec.pin), 0xff);
@@ -152,7 +162,7 @@ impl Image {
     }
 
     pub(super) fn of_bridge(spec: &BridgeSpec) -> Image {
-        let mut image = Image::common(spec.id, 0x06_0400, 0, &spec.capabilities);
+        let mut image = Image::common(spec.id, 0x06_0400, 0, &spec.capabilities, |_| None);
         image.values[usize::from(spec::HEADER_TYPE)] = spec::LAYOUT_BRIDGE;
         image.bars(&spec.bars, 2);
         image.rom(spec::EXPANSION_ROM_OF_BRIDGE, spec.rom_bytes);
@@ -173,18 +183,24 @@ impl Image {
         image
     }
 
-    fn common(id: (u16, u16), class: u32, revision: u8, list: &[CapabilitySpec]) -> Image {
+    fn common(
+        id: (u16, u16),
+        class: u32,
+        revision: u8,
+        list: &[CapabilitySpec],
+        place: Place,
+    ) -> Image {
         let is_express = list.iter().any(|c| matches!(c, CapabilitySpec::Pcie { .. }));
         let bytes = usize::from(if is_express { EXTENDED_CONFIG_BYTES } else { CONFIG_BYTES });
         let mut image = Image { values: vec![0; bytes], writable: vec![0; bytes] };
         image.set(spec::VENDOR_ID, u32::from(id.1) << 16 | u32::from(id.0), 0);
         image.set(spec::COMMAND, 0, 0x0547);
         image.set(spec::CLASS_REVISION, class << 8 | u32::from(revision), 0);
-        image.list(list);
+        image.list(list, place);
         image
     }
 
-    fn list(&mut self, list: &[CapabilitySpec]) {
+    fn list(&mut self, list: &[CapabilitySpec], place: Place) {
         let mut at = spec::CAPABILITY_FIRST;
         let mut extended_at = spec::EXTENDED_CAPABILITY_FIRST;
         // The pointer that the next one is entered into.
@@ -203,6 +219,7 @@ impl Image {
                 extended_at += bytes;
                 continue;
             }
+            at = place(capability).unwrap_or(at);
             self.values[pointer] = at as u8;
             self.values[usize::from(spec::STATUS)] |= spec::STATUS_CAPABILITIES as u8;
             pointer = usize::from(at) + 1;
@@ -214,11 +231,14 @@ impl Image {
     fn capability(&mut self, at: u16, capability: CapabilitySpec) -> u16 {
         match capability {
             CapabilitySpec::PowerManagement => {
+                // Version 3 of PCI Power Management 1.2; D3hot does not reset (PMCSR bit 3).
                 self.set(at, u32::from(spec::CAPABILITY_POWER_MANAGEMENT) | 3 << 16, 0);
                 self.set(at + 4, 1 << 3, 3);
                 8
             }
             CapabilitySpec::Msi(vectors) => {
+                let fits = vectors.is_power_of_two() && vectors <= 32;
+                assert!(fits, "{vectors} vectors of MSI");
                 let control = spec::MSI_64_BIT | (vectors.trailing_zeros() as u16) << 1;
                 let writable = u32::from(spec::MSI_ENABLE | 7 << 4) << 16;
                 let head = u32::from(spec::CAPABILITY_MSI) | u32::from(control) << 16;
@@ -260,6 +280,8 @@ impl Image {
     }
 
     fn bars(&mut self, bars: &[BarSpec], count: u8) {
+        // The writable mask implements the sizing protocol: software writes ones and reads back
+        // zeroes below the size. The type bits are read-only, so they survive the write.
         let mut index = 0;
         for bar in bars {
             let offset = crate::bars::bar_offset(index);
@@ -297,7 +319,7 @@ impl Image {
         }
     }
 
-    fn set(&mut self, offset: u16, value: u32, writable: u32) {
+    pub(crate) fn set(&mut self, offset: u16, value: u32, writable: u32) {
         let at = usize::from(offset);
         self.values[at..at + 4].copy_from_slice(&value.to_le_bytes());
         self.writable[at..at + 4].copy_from_slice(&writable.to_le_bytes());
@@ -311,17 +333,17 @@ impl Image {
         self.values[usize::from(spec::HEADER_TYPE)] & !spec::HEADER_MULTI_FUNCTION
     }
 
-    pub(super) fn bytes(&self) -> u16 {
+    pub(crate) fn bytes(&self) -> u16 {
         self.values.len() as u16
     }
 
-    pub(super) fn read(&self, offset: u16) -> u32 {
+    pub(crate) fn read(&self, offset: u16) -> u32 {
         let at = usize::from(offset);
         let dword = self.values.get(at..at + 4).and_then(|dword| dword.try_into().ok());
         dword.map_or_else(|| panic!("offset {offset:#x} is beyond the end"), u32::from_le_bytes)
     }
 
-    pub(super) fn write(&mut self, offset: u16, value: u32) {
+    pub(crate) fn write(&mut self, offset: u16, value: u32) {
         assert!(offset < self.bytes(), "offset {offset:#x} is beyond the end");
         let at = usize::from(offset);
         let both = self.values[at..].iter_mut().zip(&self.writable[at..]);
@@ -338,4 +360,16 @@ impl Image {
 
 fn pin_register(pin: Option<Pin>) -> u32 {
     pin.map_or(0, |pin| u32::from(pin.zero_based() + 1) << 8)
+}
+
+impl ConfigSpace for Image {
+    fn read32(&mut self, offset: u16) -> u32 {
+        self.read(offset)
+    }
+    fn write32(&mut self, offset: u16, value: u32) {
+        self.write(offset, value);
+    }
+    fn bytes(&mut self) -> u16 {
+        Image::bytes(self)
+    }
 }

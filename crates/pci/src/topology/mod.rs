@@ -3,9 +3,8 @@
 //! Stricter than hardware. An access that is misaligned or beyond the end of a space panics; what
 //! real buses answer with two voices, or with silence and a crash later, is kept as a [`TopologyFault`]:
 //! two bridges that claim one bus, a base address register sized while it decodes, status bits
-//! cleared by the way. [`Topology::decode_faults`] checks the addresses that are decoded.
+//! cleared by the way.
 
-mod decode;
 mod firmware;
 mod image;
 mod machines;
@@ -14,16 +13,15 @@ use alloc::vec::Vec;
 
 use ssdyno_spec::pci::{BUS_NUMBERS, COMMAND, COMMAND_IO, COMMAND_MEMORY};
 
-use crate::config::ConfigAccess;
+use crate::config::{ConfigAccess, ConfigSpace};
 use crate::header::{BusNumbers, bar_count};
 use crate::{PciAddress, bars};
 
-pub use decode::{DecodeFault, Decoded};
 pub use firmware::{APERTURES, Firmware, IRQS, boot};
 pub use image::{BarSpec, BridgeSpec, CapabilitySpec, FunctionSpec};
 pub use machines::PciMachine;
 
-use image::Image;
+pub(crate) use image::Image;
 
 /// A bus of a [`Topology`]: by the order in which it was added, whatever number it has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -167,6 +165,16 @@ impl Topology {
     /// The bridge above `function`.
     pub fn parent(&self, function: FunctionId) -> Option<FunctionId> {
         self.buses[self.nodes[function.0].bus.0].bridge.map(FunctionId)
+    }
+
+    /// The bus that `function` is on.
+    pub fn bus(&self, function: FunctionId) -> BusId {
+        self.nodes[function.0].bus
+    }
+
+    /// A copy of the configuration space of `function`: writes to it, as for sizing, have no effect here.
+    pub fn space(&self, function: FunctionId) -> impl ConfigSpace + use<> {
+        self.nodes[function.0].image.clone()
     }
 
     /// All functions, in the order in which they were added.

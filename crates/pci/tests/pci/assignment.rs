@@ -8,6 +8,7 @@ use ssdyno_pci::topology::{APERTURES, BarSpec, BridgeSpec, FunctionSpec, Topolog
 use ssdyno_pci::window::{Range, WindowKind, read_window};
 use ssdyno_pci::{PciAddress, RootBus, assign, scan};
 
+use crate::decode::Decode;
 use crate::random_tree::{additions, build};
 
 const COMMAND: u16 = 0x04;

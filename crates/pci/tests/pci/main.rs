@@ -4,8 +4,10 @@
 
 mod assignment;
 mod capabilities;
+mod decode;
 mod enumeration;
 mod mp_table;
+mod mp_write;
 mod no_room;
 mod random_tree;
 mod real;

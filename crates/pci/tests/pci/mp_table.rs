@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use ssdyno_pci::mp::{IoApic, IoInterrupt, LocalInterrupt, MpBus, Processor};
 use ssdyno_pci::{MpError, MpTable, Pin};
 
+use crate::mp_write::{to_memory, to_table};
+
 /// Written by hand: two processors, buses PCI 0 and ISA 1, an I/O APIC, the entries of 00:03 INTA
 /// and 00:1d INTD, an ISA interrupt and a local one.
 fn by_hand() -> Vec<u8> {
@@ -223,14 +225,14 @@ proptest! {
     #[test]
     fn written_and_read(table in tables(), base in any::<u16>()) {
         let base = u32::from(base) << 4;
-        let memory = table.to_memory(base);
+        let memory = to_memory(&table, base);
         prop_assert_eq!(MpTable::find(&memory, u64::from(base)), Ok(table));
     }
 
     /// One byte that changes is always noticed.
     #[test]
     fn no_damage_is_overlooked(table in tables(), at in any::<prop::sample::Index>(), by in 1..=255_u8) {
-        let mut bytes = table.to_table();
+        let mut bytes = to_table(&table);
         let at = at.index(bytes.len());
         bytes[at] = bytes[at].wrapping_add(by);
         prop_assert!(MpTable::parse(&bytes).is_err());

@@ -3,12 +3,11 @@
 
 use proptest::prelude::*;
 use ssdyno_pci::assign::{Apertures, Assignment, Holder, NoRoom, Resource};
-use ssdyno_pci::topology::{
-    APERTURES, BarSpec, BridgeSpec, Decoded, FunctionId, FunctionSpec, Topology,
-};
+use ssdyno_pci::topology::{APERTURES, BarSpec, BridgeSpec, FunctionId, FunctionSpec, Topology};
 use ssdyno_pci::window::Range;
 use ssdyno_pci::{RootBus, assign, scan};
 
+use crate::decode::{Decode, Decoded};
 use crate::random_tree::{additions, build};
 
 fn function(bar_bytes: &[u32], rom_bytes: u32) -> FunctionSpec {

@@ -7,6 +7,8 @@ use ssdyno_pci::config::ConfigAccess;
 use ssdyno_pci::sysfs::{NoMpTable, mp_table, read};
 use ssdyno_pci::{MpError, MpTable, PciAddress};
 
+use crate::mp_write::to_memory;
+
 /// A directory that goes away.
 struct Scratch(PathBuf);
 
@@ -63,7 +65,7 @@ fn the_mp_table_of_physical_memory() {
     for at in [0x9_f800, 0x9_fc00, 0xf_5a90, 0xf_ff00] {
         let mut memory = vec![0; 1 << 20];
         memory[0x40e..0x410].copy_from_slice(&0x9f80_u16.to_le_bytes());
-        let bytes = table.to_memory(at);
+        let bytes = to_memory(&table, at);
         let at = at as usize;
         memory[at..at + bytes.len()].copy_from_slice(&bytes);
         fs::write(&file, &memory).unwrap();

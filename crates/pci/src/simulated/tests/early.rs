@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 use ssdyno_spec::pci as spec;
 
-use super::*;
+use super::super::*;
 use crate::BusMaster;
 
 /// Register 0: so much room is made. Register 4: a job that takes so many nanoseconds; at its end it
