@@ -4,10 +4,10 @@
 //! ("PCIe"), PCI Code and ID Assignment 1.11 ("ID"), Intel MultiProcessor Specification 1.4 ("MP").
 
 mod capability;
-mod class;
 mod header;
 pub mod mp;
+mod names;
 
 pub use capability::*;
-pub use class::{class_name, subclass_name};
 pub use header::*;
+pub use names::{capability_name, extended_capability_name, subclass_name};
