@@ -3,6 +3,7 @@
 use ssdyno_pci::PciFunction;
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::Technology;
+use zerocopy::{IntoBytes, TryFromBytes};
 
 use crate::{BlockPolicy, CompletionPolicy, RingDriverOptions, RingError};
 
@@ -42,11 +43,9 @@ impl RingParameters {
         if capacity_pages == 0 || capacity_pages > 1 << 51 {
             return bad("capacity in pages", capacity_pages);
         }
-        let technology = match get(layout::TECHNOLOGY) {
-            1 => Technology::Dram,
-            2 => Technology::Flash,
-            3 => Technology::Pcm,
-            other => return bad("memory technology", other.into()),
+        let code = get(layout::TECHNOLOGY);
+        let Ok(technology) = Technology::try_read_from_bytes(code.as_bytes()) else {
+            return bad("memory technology", code.into());
         };
         let max_block = get(layout::MAX_BLOCK);
         if !(1..=RING_MOST / 4).contains(&max_block) {
