@@ -73,12 +73,13 @@ impl Quirks {
 
     /// The quirks of a controller with this Identify data, in addition to those of its PCI device.
     pub fn of_identity(identity: &IdentifyController) -> Quirks {
-        let is = |entry: &&ByIdentity| {
-            entry.vendor == identity.vendor.get()
-                && entry.model.is_none_or(|model| is_padded(&identity.model, model))
-                && entry.firmware.is_none_or(|firmware| is_padded(&identity.firmware, firmware))
-        };
-        BY_IDENTITY.iter().filter(is).fold(Quirks::NONE, |all, entry| all | entry.quirks)
+        let is = |field: &[u8], text: &str| text.is_empty() || is_padded(field, text);
+        let entries = BY_IDENTITY.iter().filter(|(vendor, model, firmware, _)| {
+            identity.vendor.get() == *vendor
+                && is(&identity.model, model)
+                && is(&identity.firmware, firmware)
+        });
+        entries.fold(Quirks::NONE, |all, entry| all | entry.3)
     }
 }
 
@@ -205,47 +206,17 @@ static BY_DEVICE: &[(u16, u16, Quirks)] = &[
         .or(Quirks::ENTRIES_OF_128_BYTES)),
 ];
 
-/// An entry by what Identify Controller says.
-struct ByIdentity {
-    /// VID.
-    vendor: u16,
-    /// MN, without the spaces at its end.
-    model: Option<&'static str>,
-    /// FR, the same.
-    firmware: Option<&'static str>,
-    quirks: Quirks,
-}
-
-/// Vendor, model and firmware (Linux: `core_quirks`).
-static BY_IDENTITY: &[ByIdentity] = &[
+/// Vendor, model and firmware without the spaces at their ends, empty for any (Linux: `core_quirks`).
+#[rustfmt::skip]
+static BY_IDENTITY: &[(u16, &str, &str, Quirks)] = &[
     // Dies in any autonomous state.
-    ByIdentity {
-        vendor: 0x1179,
-        model: Some("THNSF5256GPUK TOSHIBA"),
-        firmware: None,
-        quirks: Quirks::NO_AUTONOMOUS_POWER,
-    },
+    (0x1179, "THNSF5256GPUK TOSHIBA", "", Quirks::NO_AUTONOMOUS_POWER),
     // LiteON CL1-3D*-Q11: this firmware has a race in its suspend.
-    ByIdentity {
-        vendor: 0x14a4,
-        model: None,
-        firmware: Some("22301111"),
-        quirks: Quirks::SUSPEND_BY_SHUTDOWN,
-    },
+    (0x14a4, "", "22301111", Quirks::SUSPEND_BY_SHUTDOWN),
     // Kioxia CD6-V, HPE PE8030: timeouts pass under any load.
-    ByIdentity {
-        vendor: 0x1e0f,
-        model: Some("KCD6XVUL6T40"),
-        firmware: None,
-        quirks: Quirks::NO_AUTONOMOUS_POWER,
-    },
+    (0x1e0f, "KCD6XVUL6T40", "", Quirks::NO_AUTONOMOUS_POWER),
     // Shares its PCI device with the 970 EVO Plus, which is well.
-    ByIdentity {
-        vendor: 0x144d,
-        model: Some("Samsung Portable SSD X5"),
-        firmware: None,
-        quirks: DELAY.or(Quirks::NO_DEEPEST_POWER),
-    },
+    (0x144d, "Samsung Portable SSD X5", "", DELAY.or(Quirks::NO_DEEPEST_POWER)),
 ];
 
 #[cfg(test)]
