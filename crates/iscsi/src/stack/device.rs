@@ -10,7 +10,7 @@ use ssdyno_scsi::{ControllerFacts, DataPlace, NvmeCommand};
 use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, PAGE_BYTES, admin, feature, nvm, select};
 use zerocopy::FromBytes;
 
-use super::{COMMAND_BYTES_MAX, StackError};
+use super::{COMMAND_BYTES_MAX, StackError, backend};
 
 /// NVMe commands at the controller at a time, each with a buffer of that size.
 const COMMANDS_MAX: usize = 32;
@@ -48,13 +48,11 @@ pub(super) struct Landed {
     pub(super) data: Vec<u8>,
 }
 
-/// Why an NVMe command was not taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Refused {
-    /// There is no room now: again after the next step.
-    Later,
-    /// It ends with this status.
-    Status(NvmeStatus),
+/// Why an NVMe command was not taken; where it ends, with which status and dword 0.
+type Refused = backend::Refused<(NvmeStatus, u32)>;
+
+fn ended(status: NvmeStatus) -> Refused {
+    Refused::Ended((status, 0))
 }
 
 /// Driver and controller on one clock.
@@ -142,7 +140,7 @@ impl<D: FaultyDevice> Device<D> {
             Ok(()) => Ok(()),
             Err(AdminError::Full) => Err(Refused::Later),
             Err(AdminError::NotReady) if self.recovers() => Err(Refused::Later),
-            Err(_) => Err(Refused::Status(NvmeStatus::INTERNAL_ERROR)),
+            Err(_) => Err(ended(NvmeStatus::INTERNAL_ERROR)),
         }
     }
 
@@ -182,12 +180,12 @@ impl<D: FaultyDevice> Device<D> {
                 // The driver flushes one namespace at a time.
                 flight.flushes = self.nvme.driver.namespaces().iter().map(|n| n.id).collect();
                 let Some(first) = flight.flushes.pop() else {
-                    return Err(Refused::Status(NvmeStatus::SUCCESS));
+                    return Err(ended(NvmeStatus::SUCCESS));
                 };
                 IoCommand::flush(first)
             }
             nvm::FLUSH => IoCommand::flush(nsid),
-            _ => return Err(Refused::Status(NvmeStatus::INVALID_OPCODE)),
+            _ => return Err(ended(NvmeStatus::INVALID_OPCODE)),
         };
         io.force_unit_access = command.dwords[2] >> 30 & 1 == 1;
         self.submit(&io, token)
@@ -199,7 +197,7 @@ impl<D: FaultyDevice> Device<D> {
             return Ok(region);
         }
         let others = self.flights.iter().flatten().any(|flight| flight.region.is_some());
-        let status = Refused::Status(NvmeStatus::INTERNAL_ERROR);
+        let status = ended(NvmeStatus::INTERNAL_ERROR);
         let none = if others { Refused::Later } else { status };
         self.nvme.pci.dma_allocate(COMMAND_BYTES_MAX).map_err(|_| none)
     }
@@ -210,9 +208,9 @@ impl<D: FaultyDevice> Device<D> {
             Ok(()) => Ok(()),
             Err(IoError::Full) => Err(Refused::Later),
             Err(IoError::NotReady) if self.recovers() => Err(Refused::Later),
-            Err(IoError::OutOfRange { .. }) => Err(Refused::Status(NvmeStatus::LBA_OUT_OF_RANGE)),
-            Err(IoError::Unsupported { .. }) => Err(Refused::Status(NvmeStatus::INVALID_OPCODE)),
-            Err(_) => Err(Refused::Status(NvmeStatus::INTERNAL_ERROR)),
+            Err(IoError::OutOfRange { .. }) => Err(ended(NvmeStatus::LBA_OUT_OF_RANGE)),
+            Err(IoError::Unsupported { .. }) => Err(ended(NvmeStatus::INVALID_OPCODE)),
+            Err(_) => Err(ended(NvmeStatus::INTERNAL_ERROR)),
         }
     }
 
@@ -282,12 +280,8 @@ impl<D: FaultyDevice> Device<D> {
             return false;
         }
         let what = u32::from(feature::VOLATILE_WRITE_CACHE);
-        let capabilities = self.ask(NvmeCommand {
-            admin: true,
-            opcode: admin::GET_FEATURES,
-            dwords: [what | u32::from(select::CAPABILITIES) << 8, 0, 0, 0, 0, 0],
-            ..NvmeCommand::default()
-        });
+        let dword10 = what | u32::from(select::CAPABILITIES) << 8;
+        let capabilities = self.ask(NvmeCommand::admin(admin::GET_FEATURES, 0, dword10, 0));
         capabilities.is_some_and(|said| said.status.is_success() && said.dword0 & 1 == 1)
     }
 
@@ -309,13 +303,7 @@ impl<D: FaultyDevice> Device<D> {
 
 /// Identify: structure `what` of `nsid`.
 pub(super) fn identify(what: u8, nsid: u32) -> NvmeCommand {
-    let mut command = NvmeCommand {
-        admin: true,
-        opcode: admin::IDENTIFY,
-        nsid,
-        dwords: [u32::from(what), 0, 0, 0, 0, 0],
-        ..NvmeCommand::default()
-    };
+    let mut command = NvmeCommand::admin(admin::IDENTIFY, nsid, what.into(), 0);
     command.data.bytes = PAGE_BYTES;
     command
 }

@@ -10,7 +10,7 @@ use ssdyno_scsi::{
 use ssdyno_spec::nvme::{NvmeStatus, admin, cns};
 
 use super::backend::{Backend, Ended, Refused};
-use super::device::{self, Device, Landed, Purpose, identify};
+use super::device::{Device, Landed, Purpose, identify};
 use super::{COMMAND_BYTES_MAX, ISCSI, StackError, Stage, TRANSFER_BYTES_MAX, UnitOptions, Units};
 
 /// The namespaces of a simulated controller as logical units: LUN n is namespace n + 1.
@@ -80,12 +80,7 @@ impl<D: FaultyDevice> Backend for NvmeBackend<D> {
         command: NvmeCommand,
         outgoing: &[u8],
     ) -> Result<(), Refused<(NvmeStatus, u32)>> {
-        self.device.send(Purpose::Command(place), command, outgoing).map_err(
-            |refused| match refused {
-                device::Refused::Later => Refused::Later,
-                device::Refused::Status(status) => Refused::Ended((status, 0)),
-            },
-        )
+        self.device.send(Purpose::Command(place), command, outgoing)
     }
 
     fn ended(&mut self) -> Option<Ended<Self>> {
@@ -211,8 +206,8 @@ impl<D: FaultyDevice> Units<NvmeBackend<D>> {
                     match device.send(Purpose::LookAgain(place), command, &[]) {
                         // Sent once.
                         Ok(()) => running.unsent = Some(command),
-                        Err(device::Refused::Later) => {}
-                        Err(device::Refused::Status(_)) => self.end(place, JobProgress::Done),
+                        Err(Refused::Later) => {}
+                        Err(Refused::Ended(_)) => self.end(place, JobProgress::Done),
                     }
                 }
                 _ => {}
