@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::uri::Address;
 
-/// A connected socket.
+/// A connected socket, TCP or local: what is used of the one's methods does the same with the other.
 #[derive(Debug)]
-pub(crate) enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
+pub(crate) struct Stream(TcpStream);
 
 impl Stream {
     /// Connects, until `deadline` at the latest; of the addresses of a host the first that answers.
     pub(crate) fn connect(address: &Address, deadline: Instant) -> io::Result<Stream> {
         match address {
-            Address::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+            Address::Unix(path) => UnixStream::connect(path).map(Stream::from),
             Address::Tcp { host, port } => {
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
                 for address in (host.as_str(), *port).to_socket_addrs()? {
@@ -29,7 +26,7 @@ impl Stream {
                         Ok(stream) => {
                             // A request must not wait for the response to the previous request.
                             stream.set_nodelay(true)?;
-                            return Ok(Stream::Tcp(stream));
+                            return Ok(Stream(stream));
                         }
                         Err(error) => last = error,
                     }
@@ -41,10 +38,7 @@ impl Stream {
 
     /// Whether calls return at once where they would have to wait.
     pub(crate) fn set_nonblocking(&self, yes: bool) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.set_nonblocking(yes),
-            Stream::Unix(stream) => stream.set_nonblocking(yes),
-        }
+        self.0.set_nonblocking(yes)
     }
 
     /// Whether there is something to read: bytes, or the end of the connection.
@@ -57,23 +51,12 @@ impl Stream {
     /// Ends both directions: whoever waits for it returns.
     pub(crate) fn shut_down(&self) {
         // It may have ended already.
-        let _ = match self {
-            Stream::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),
-            Stream::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
-        };
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 
     fn set_timeouts(&self, wait: Duration) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => {
-                stream.set_read_timeout(Some(wait))?;
-                stream.set_write_timeout(Some(wait))
-            }
-            Stream::Unix(stream) => {
-                stream.set_read_timeout(Some(wait))?;
-                stream.set_write_timeout(Some(wait))
-            }
-        }
+        self.0.set_read_timeout(Some(wait))?;
+        self.0.set_write_timeout(Some(wait))
     }
 
     /// Fills `bytes`, waiting until `deadline` at most. The socket must be blocking.
@@ -83,7 +66,7 @@ impl Stream {
             // The timeout of a socket counts from each call. It is set again to the remaining time,
             // so that a server that sends one byte at a time cannot stretch the deadline.
             self.set_timeouts(left(deadline)?)?;
-            match self.read(&mut bytes[at..]) {
+            match self.0.read(&mut bytes[at..]) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => at += read,
                 Err(error) => waited(error)?,
@@ -97,7 +80,7 @@ impl Stream {
         let mut at = 0;
         while at < bytes.len() {
             self.set_timeouts(left(deadline)?)?;
-            match self.write(&bytes[at..]) {
+            match self.0.write(&bytes[at..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(sent) => at += sent,
                 Err(error) => waited(error)?,
@@ -106,38 +89,28 @@ impl Stream {
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(bytes)])
-    }
-
     pub(crate) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(bytes),
-            Stream::Unix(stream) => stream.read(bytes),
-        }
+        self.0.read(bytes)
     }
 
     pub(crate) fn read_vectored(&mut self, parts: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read_vectored(parts),
-            Stream::Unix(stream) => stream.read_vectored(parts),
-        }
+        self.0.read_vectored(parts)
     }
 
     pub(crate) fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write_vectored(parts),
-            Stream::Unix(stream) => stream.write_vectored(parts),
-        }
+        self.0.write_vectored(parts)
+    }
+}
+
+impl From<UnixStream> for Stream {
+    fn from(stream: UnixStream) -> Stream {
+        Stream(OwnedFd::from(stream).into())
     }
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
-        }
+        self.0.as_fd()
     }
 }
 

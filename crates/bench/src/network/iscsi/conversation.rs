@@ -190,7 +190,7 @@ mod tests {
             let mut answer = Header::new(kind);
             answer.set(16, 1);
             theirs.write_all(&[told.0, answer.0].concat()).unwrap();
-            (Stream::Unix(ours), theirs)
+            (Stream::from(ours), theirs)
         });
         let deadline = Instant::now() + Duration::from_secs(10);
         let numbers = Numbers { command: 1, command_most: 1, status: 0 };
