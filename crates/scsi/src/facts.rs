@@ -308,7 +308,7 @@ pub enum UnmapBy {
     WriteZeroes,
 }
 
-/// Choices of who runs the translator.
+/// Choices of who runs the translator, or the device server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TranslatorConfig {
     /// Which commands are translated.
@@ -328,6 +328,9 @@ pub struct TranslatorConfig {
     pub power_on_attention: bool,
     /// Version descriptor of the transport, as 0x0960 for iSCSI (SPC-4, annex E.8); 0: none.
     pub transport_version: u16,
+    /// The transport keeps the order of ORDERED and HEAD OF QUEUE tasks, which INQUIRY of a
+    /// [`DeviceServer`](crate::DeviceServer) says then.
+    pub ordered_tasks: bool,
 }
 
 impl Default for TranslatorConfig {
@@ -340,6 +343,7 @@ impl Default for TranslatorConfig {
             unmap_by: UnmapBy::DatasetManagement,
             power_on_attention: true,
             transport_version: 0,
+            ordered_tasks: false,
         }
     }
 }

@@ -66,7 +66,7 @@ impl ScsiTarget {
             vpd::EXTENDED_INQUIRY => {
                 let mut data = [0; 60];
                 // SIMPSUP: simple tasks; ORDSUP and HEADSUP; V_SUP: there may be a volatile cache.
-                let ordered = self.disk.as_ref().is_some_and(|disk| disk.ordered_tasks);
+                let ordered = self.disk.is_some() && self.config.ordered_tasks;
                 data[1] = if ordered { 0x07 } else { 0x01 };
                 data[2] = u8::from(self.controller.volatile_write_cache);
                 job.answer(&paged(page, &data), allocation);

@@ -113,9 +113,7 @@ pub use initiator::{Cdb, Indirections, cdb, unmap_list};
 pub use job::{DataPlace, Fused, NvmeCommand, ScsiData, ScsiJob};
 pub use request::{ScsiRequest, lun_field};
 pub use sense::{FieldPointer, Sense, SenseBytes};
-pub use server::{
-    BlockAction, BlockCommand, BlockEnd, DeviceServer, DiskFacts, DiskFactsError, ServerConfig,
-};
+pub use server::{BlockAction, BlockCommand, BlockEnd, DeviceServer, DiskFacts, DiskFactsError};
 pub use status::{Translated, translate};
 pub use target::{JobProgress, ScsiTarget};
 pub use translator::Translator;

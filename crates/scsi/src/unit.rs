@@ -26,31 +26,18 @@ pub(crate) enum Attention {
 }
 
 impl Attention {
-    const ALL: [Attention; 9] = [
-        Attention::PowerOn,
-        Attention::DeviceReset,
-        Attention::NexusLoss,
-        Attention::CommandsCleared,
-        Attention::ReservationsPreempted,
-        Attention::ReservationsReleased,
-        Attention::RegistrationsPreempted,
-        Attention::CapacityChanged,
-        Attention::ModeParametersChanged,
+    /// What each is reported as.
+    const ALL: [(Attention, AdditionalSense); 9] = [
+        (Attention::PowerOn, AdditionalSense::POWER_ON_OR_RESET),
+        (Attention::DeviceReset, AdditionalSense::DEVICE_RESET),
+        (Attention::NexusLoss, AdditionalSense::NEXUS_LOSS),
+        (Attention::CommandsCleared, AdditionalSense::COMMANDS_CLEARED),
+        (Attention::ReservationsPreempted, AdditionalSense::RESERVATIONS_PREEMPTED),
+        (Attention::ReservationsReleased, AdditionalSense::RESERVATIONS_RELEASED),
+        (Attention::RegistrationsPreempted, AdditionalSense::REGISTRATIONS_PREEMPTED),
+        (Attention::CapacityChanged, AdditionalSense::CAPACITY_CHANGED),
+        (Attention::ModeParametersChanged, AdditionalSense::MODE_PARAMETERS_CHANGED),
     ];
-
-    fn additional(self) -> AdditionalSense {
-        match self {
-            Attention::PowerOn => AdditionalSense::POWER_ON_OR_RESET,
-            Attention::DeviceReset => AdditionalSense::DEVICE_RESET,
-            Attention::NexusLoss => AdditionalSense::NEXUS_LOSS,
-            Attention::CommandsCleared => AdditionalSense::COMMANDS_CLEARED,
-            Attention::ReservationsPreempted => AdditionalSense::RESERVATIONS_PREEMPTED,
-            Attention::ReservationsReleased => AdditionalSense::RESERVATIONS_RELEASED,
-            Attention::RegistrationsPreempted => AdditionalSense::REGISTRATIONS_PREEMPTED,
-            Attention::CapacityChanged => AdditionalSense::CAPACITY_CHANGED,
-            Attention::ModeParametersChanged => AdditionalSense::MODE_PARAMETERS_CHANGED,
-        }
-    }
 
     /// It is reported even if the command meets a reservation conflict (SAM-5, 5.3.3).
     fn precedes_conflict(self) -> bool {
@@ -59,7 +46,7 @@ impl Attention {
 
     /// As sense data.
     pub(crate) fn sense(self) -> Sense {
-        Sense::new(ssdyno_spec::scsi::SenseKey::UnitAttention, self.additional())
+        Sense::new(ssdyno_spec::scsi::SenseKey::UnitAttention, Attention::ALL[self as usize].1)
     }
 }
 
@@ -131,7 +118,7 @@ impl Unit {
     /// The first that is pending for `nexus`, which is then no longer pending.
     pub(crate) fn take_attention(&mut self, nexus: Nexus) -> Option<Attention> {
         let pending = &mut self.nexuses[nexus.index()].attentions;
-        let first = Attention::ALL.get(pending.trailing_zeros() as usize).copied()?;
+        let (first, _) = *Attention::ALL.get(pending.trailing_zeros() as usize)?;
         // One bit per condition instead of a queue: SAM-5 allows a target to report a condition
         // once however often it occurred, and an idle initiator cannot make the state grow.
         *pending &= !(1 << first as u8);
@@ -141,7 +128,7 @@ impl Unit {
     /// The same, but only what precedes a reservation conflict.
     pub(crate) fn take_first_attention(&mut self, nexus: Nexus) -> Option<Attention> {
         let first = self.nexuses[nexus.index()].attentions.trailing_zeros() as usize;
-        let precedes = Attention::ALL.get(first).is_some_and(|a| a.precedes_conflict());
+        let precedes = Attention::ALL.get(first).is_some_and(|(a, _)| a.precedes_conflict());
         if precedes { self.take_attention(nexus) } else { None }
     }
 
@@ -190,8 +177,8 @@ mod tests {
 
     #[test]
     fn attentions_come_once_and_in_order() {
-        assert!(Attention::ALL.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(Attention::ALL.iter().enumerate().all(|(bit, a)| *a as usize == bit));
+        assert!(Attention::ALL.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(Attention::ALL.iter().enumerate().all(|(bit, (a, _))| *a as usize == bit));
         let mut unit = Unit::new(NamespaceFacts::plain(1, 8, 512));
         unit.add_nexus(true);
         unit.add_nexus(false);

@@ -4,7 +4,7 @@ use ssdyno_block::{Completion, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Contents, Device};
 use ssdyno_scsi::{
     BlockAction, BlockCommand, BlockEnd, DataPlace, DeviceServer, DiskFacts, JobProgress, ScsiData,
-    ScsiJob, ScsiTarget, ServerConfig,
+    ScsiJob, ScsiTarget, TranslatorConfig,
 };
 
 use super::backend::{Backend, Ended, Refused};
@@ -58,11 +58,11 @@ impl<D: Device> Units<BlockBackend<D>> {
     /// [`StackError::Disk`].
     pub fn over(device: D, options: &DiskOptions) -> Result<BlockUnits<D>, StackError> {
         let facts = facts(&device, options);
-        let mut config = ServerConfig {
+        let mut config = TranslatorConfig {
             transfer_blocks_max: TRANSFER_BYTES_MAX / facts.block_bytes.max(512),
             transport_version: ISCSI,
             ordered_tasks: true,
-            ..ServerConfig::default()
+            ..TranslatorConfig::default()
         };
         if options.unit.write_same_to_end {
             config.write_same_blocks_max = 0;

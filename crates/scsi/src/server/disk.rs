@@ -8,5 +8,4 @@ pub(crate) struct Disk {
     pub(crate) facts: DiskFacts,
     /// WCE: the write cache is on.
     pub(crate) cache_on: bool,
-    pub(crate) ordered_tasks: bool,
 }

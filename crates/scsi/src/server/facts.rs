@@ -1,9 +1,6 @@
 //! The facts about its device that the device server needs.
 
-use crate::facts::{
-    CommandSet, ControllerFacts, DeallocatedReads, NamespaceFacts, Optional, TranslatorConfig,
-    UnmapBy, padded,
-};
+use crate::facts::{ControllerFacts, DeallocatedReads, NamespaceFacts, Optional, padded};
 
 /// Why a device cannot be shown as a logical unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -124,50 +121,6 @@ impl DiskFacts {
             volatile_write_cache: self.volatile_write_cache,
             flush_of_all: true,
             optional: Optional { verify: true, write_zeroes: self.unmaps, ..Optional::default() },
-        }
-    }
-}
-
-/// Choices of who runs the device server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ServerConfig {
-    /// Longest READ or WRITE, in blocks, as block limits report it.
-    pub transfer_blocks_max: u32,
-    /// Longest WRITE SAME, in blocks; one of no blocks is refused then (WSNZ). 0: not limited, and one of
-    /// no blocks goes to the end of the medium.
-    pub write_same_blocks_max: u32,
-    /// A nexus that is attached first hears of the power on (SAM-5, 5.14.4).
-    pub power_on_attention: bool,
-    /// Version descriptor of the transport, as 0x0960 for iSCSI (SPC-4, annex E.8); 0: none.
-    pub transport_version: u16,
-    /// The transport keeps the order of ORDERED and HEAD OF QUEUE tasks, which INQUIRY says then.
-    pub ordered_tasks: bool,
-}
-
-impl Default for ServerConfig {
-    fn default() -> ServerConfig {
-        let config = TranslatorConfig::default();
-        ServerConfig {
-            transfer_blocks_max: config.transfer_blocks_max,
-            write_same_blocks_max: config.write_same_blocks_max,
-            power_on_attention: config.power_on_attention,
-            transport_version: config.transport_version,
-            ordered_tasks: false,
-        }
-    }
-}
-
-impl ServerConfig {
-    pub(crate) fn of(self, facts: &DiskFacts) -> TranslatorConfig {
-        TranslatorConfig {
-            commands: CommandSet::Full,
-            transfer_blocks_max: self.transfer_blocks_max,
-            write_same_blocks_max: self.write_same_blocks_max,
-            physical_block_bytes: facts.physical_block_bytes,
-            // Range by range, each of which the device confirms.
-            unmap_by: UnmapBy::WriteZeroes,
-            power_on_attention: self.power_on_attention,
-            transport_version: self.transport_version,
         }
     }
 }

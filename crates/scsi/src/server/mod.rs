@@ -13,8 +13,9 @@ use core::ops::{Deref, DerefMut};
 
 pub use block::{BlockAction, BlockCommand, BlockEnd};
 pub(crate) use disk::Disk;
-pub use facts::{DiskFacts, DiskFactsError, ServerConfig};
+pub use facts::{DiskFacts, DiskFactsError};
 
+use crate::facts::{CommandSet, TranslatorConfig, UnmapBy};
 use crate::job::ScsiJob;
 use crate::target::{JobProgress, ScsiTarget};
 use crate::unit::Unit;
@@ -28,20 +29,23 @@ use crate::unit::Unit;
 pub struct DeviceServer(ScsiTarget);
 
 impl DeviceServer {
-    /// A server for the device that `facts` describe. Its write cache, where there is one, is on.
+    /// A server for the device that `facts` describe. Its write cache, where there is one, is on. The
+    /// command set, the physical block and the kind of UNMAP in `config` are for translators only.
     ///
     /// # Errors
     /// [`DiskFactsError`]: it cannot be shown.
-    pub fn new(facts: DiskFacts, config: ServerConfig) -> Result<DeviceServer, DiskFactsError> {
+    pub fn new(facts: DiskFacts, config: TranslatorConfig) -> Result<DeviceServer, DiskFactsError> {
         facts.check()?;
         let (controller, unit) = (facts.controller(), Unit::new(facts.unit()));
-        let target_config = config.of(&facts);
-        let disk = Disk {
-            cache_on: facts.volatile_write_cache,
-            ordered_tasks: config.ordered_tasks,
-            facts,
+        let config = TranslatorConfig {
+            commands: CommandSet::Full,
+            physical_block_bytes: facts.physical_block_bytes,
+            // Range by range, each of which the device confirms.
+            unmap_by: UnmapBy::WriteZeroes,
+            ..config
         };
-        Ok(DeviceServer(ScsiTarget::new(controller, Some(disk), vec![unit], target_config)))
+        let disk = Disk { cache_on: facts.volatile_write_cache, facts };
+        Ok(DeviceServer(ScsiTarget::new(controller, Some(disk), vec![unit], config)))
     }
 
     /// The next block command of the job; `None` when there is none for now. The caller carries out all

@@ -55,6 +55,7 @@ fn any_config() -> impl Strategy<Value = TranslatorConfig> {
             unmap_by: if bit[1] { UnmapBy::WriteZeroes } else { UnmapBy::DatasetManagement },
             power_on_attention: bit[2],
             transport_version: 0x0960,
+            ordered_tasks: false,
         }
     })
 }
