@@ -11,6 +11,7 @@ use super::faults::Effect;
 use super::pages::HostPages;
 use super::subsystem::{ABORTS_MAX, AdminOutcome, Kind, SanitizeOrder};
 use super::timers::Timer;
+use crate::subsystem::Answer;
 use ssdyno_device::Device;
 
 /// The outcome of an admin command.
@@ -49,7 +50,7 @@ impl<D: Device> NvmeController<D> {
         slot: u32,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<Outcome, NvmeStatus> {
+    ) -> Answer<Outcome> {
         // Fused commands and SGLs are not offered.
         if entry.flags != 0 {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
@@ -73,7 +74,7 @@ impl<D: Device> NvmeController<D> {
         slot: u32,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<Outcome, NvmeStatus> {
+    ) -> Answer<Outcome> {
         let outcome = match entry.opcode {
             admin::GET_FEATURES => self.get_features(entry, bus),
             _ => {
@@ -105,12 +106,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Abort (base 2.0c, clause 5.1): what the device has not begun ends; all else goes on.
-    fn abort(
-        &mut self,
-        at: Time,
-        slot: u32,
-        entry: &SubmissionEntry,
-    ) -> Result<Outcome, NvmeStatus> {
+    fn abort(&mut self, at: Time, slot: u32, entry: &SubmissionEntry) -> Answer<Outcome> {
         let outstanding = self.commands.waiting().filter(|other| {
             let other = self.commands.get(*other);
             other.queue == 0 && other.nvm.opcode == admin::ABORT && other.state == State::Timer
@@ -146,7 +142,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Asynchronous Event Request (base 2.0c, clause 5.2).
-    fn request_event(&mut self, at: Time, slot: u32) -> Result<Outcome, NvmeStatus> {
+    fn request_event(&mut self, at: Time, slot: u32) -> Answer<Outcome> {
         self.subsystem.request_event(slot)?;
         self.commands.get_mut(slot).state = State::Parked;
         self.send_events(at);
@@ -154,12 +150,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Begins a sanitize operation, unless a fault hits its command: one of opcode 84h, namespace 0, no blocks.
-    fn sanitize(
-        &mut self,
-        at: Time,
-        slot: u32,
-        order: SanitizeOrder,
-    ) -> Result<Outcome, NvmeStatus> {
+    fn sanitize(&mut self, at: Time, slot: u32, order: SanitizeOrder) -> Answer<Outcome> {
         let mut later = Time::ZERO;
         let mut fails = false;
         match self.faults.hit_admin(admin::SANITIZE) {

@@ -8,17 +8,13 @@ use super::admin::Outcome;
 use super::arbiter::Class;
 use super::commands::{NIL, State};
 use super::queues::{CompletionQueue, SubmissionQueue};
+use crate::subsystem::Answer;
 use ssdyno_device::Device;
 
 impl<D: Device> NvmeController<D> {
     /// The common properties of both kinds of queue: identifier and number of entries. `sized` means that the host has
     /// set the size of its entries.
-    fn queue_of(
-        &self,
-        entry: &SubmissionEntry,
-        granted: u32,
-        sized: bool,
-    ) -> Result<(u16, u32), NvmeStatus> {
+    fn queue_of(&self, entry: &SubmissionEntry, granted: u32, sized: bool) -> Answer<(u16, u32)> {
         let dword10 = entry.dword10.get();
         let (id, entries) = (dword10 & 0xffff, (dword10 >> 16) + 1);
         if id == 0 || id > granted {
@@ -43,7 +39,7 @@ impl<D: Device> NvmeController<D> {
         &mut self,
         entry: &SubmissionEntry,
         vectors: u16,
-    ) -> Result<(), NvmeStatus> {
+    ) -> Answer {
         let (_, granted) = self.queues.features.queues_granted();
         let sized = self.registers.has_completion_entry_size();
         let (id, entries) = self.queue_of(entry, granted, sized)?;
@@ -62,10 +58,7 @@ impl<D: Device> NvmeController<D> {
         Ok(())
     }
 
-    pub(super) fn create_submission_queue(
-        &mut self,
-        entry: &SubmissionEntry,
-    ) -> Result<(), NvmeStatus> {
+    pub(super) fn create_submission_queue(&mut self, entry: &SubmissionEntry) -> Answer {
         let (granted, completions) = self.queues.features.queues_granted();
         let sized = self.registers.has_submission_entry_size();
         let (id, entries) = self.queue_of(entry, granted, sized)?;
@@ -86,10 +79,7 @@ impl<D: Device> NvmeController<D> {
         Ok(())
     }
 
-    pub(super) fn delete_completion_queue(
-        &mut self,
-        entry: &SubmissionEntry,
-    ) -> Result<(), NvmeStatus> {
+    pub(super) fn delete_completion_queue(&mut self, entry: &SubmissionEntry) -> Answer {
         let id = entry.dword10.get() as u16;
         let queue = self.queues.completion(id).filter(|_| id != 0);
         let queue = queue.ok_or(NvmeStatus::QUEUE_ID_INVALID.with_do_not_retry())?;
@@ -117,7 +107,7 @@ impl<D: Device> NvmeController<D> {
         at: Time,
         slot: u32,
         entry: &SubmissionEntry,
-    ) -> Result<Outcome, NvmeStatus> {
+    ) -> Answer<Outcome> {
         let id = entry.dword10.get() as u16;
         if id == 0 || self.queues.submission(id).is_none() || self.is_being_deleted(id) {
             return Err(NvmeStatus::QUEUE_ID_INVALID.with_do_not_retry());

@@ -12,6 +12,7 @@ use super::pages::HostPages;
 use super::prp::{self, Rest};
 use super::subsystem::{Kind, NvmStep};
 use super::timers::Timer;
+use crate::subsystem::Answer;
 use ssdyno_device::Device;
 
 impl<D: Device> NvmeController<D> {
@@ -41,7 +42,7 @@ impl<D: Device> NvmeController<D> {
         slot: u32,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<NvmStep, NvmeStatus> {
+    ) -> Answer<NvmStep> {
         // Fused commands and SGLs are not offered (base 2.0c, figure 86).
         if entry.flags != 0 {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
@@ -52,11 +53,7 @@ impl<D: Device> NvmeController<D> {
 
     /// Where the data of the command lie; gives the number of entries of its PRP list, if it has one.
     #[inline(always)]
-    fn find_pages(
-        &mut self,
-        slot: u32,
-        entry: &SubmissionEntry,
-    ) -> Result<Option<u32>, NvmeStatus> {
+    fn find_pages(&mut self, slot: u32, entry: &SubmissionEntry) -> Answer<Option<u32>> {
         let command = self.commands.get_mut(slot);
         let bytes = command.nvm.data_bytes();
         if bytes == 0 {

@@ -7,6 +7,7 @@ use zerocopy::little_endian::U64;
 use super::prp::{self, Rest};
 use super::registers::Registers;
 use super::subsystem::HostData;
+use crate::subsystem::Answer;
 
 /// The data of the command `entry`.
 pub(super) struct HostPages<'a> {
@@ -19,8 +20,8 @@ impl HostPages<'_> {
     fn walk(
         &mut self,
         bytes: usize,
-        mut each: impl FnMut(&mut dyn BusMaster, u64, usize) -> Result<(), NvmeStatus>,
-    ) -> Result<(), NvmeStatus> {
+        mut each: impl FnMut(&mut dyn BusMaster, u64, usize) -> Answer,
+    ) -> Answer {
         let HostPages { entry, registers, bus } = self;
         let page_bytes = registers.page_bytes();
         let (prp1, prp2, bytes) = (entry.prp1.get(), entry.prp2.get(), bytes as u64);
@@ -39,7 +40,7 @@ impl HostPages<'_> {
 }
 
 impl HostData for HostPages<'_> {
-    fn send(&mut self, data: &[u8]) -> Result<(), NvmeStatus> {
+    fn send(&mut self, data: &[u8]) -> Answer {
         let mut done = 0;
         self.walk(data.len(), |bus, address, bytes| {
             let part = &data[done..done + bytes];
@@ -48,7 +49,7 @@ impl HostData for HostPages<'_> {
         })
     }
 
-    fn receive(&mut self, data: &mut [u8]) -> Result<(), NvmeStatus> {
+    fn receive(&mut self, data: &mut [u8]) -> Answer {
         let mut done = 0;
         self.walk(data.len(), |bus, address, bytes| {
             let part = &mut data[done..done + bytes];

@@ -1,5 +1,6 @@
 //! Physical region pages: where the data of a command lies (base 2.0c, clause 4.1.1).
 
+use crate::subsystem::Answer;
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::nvme::NvmeStatus;
 use zerocopy::IntoBytes;
@@ -21,12 +22,7 @@ pub(super) enum Rest {
 /// # Errors
 /// An offset that is not whole dwords, or an offset where none may be.
 #[inline]
-pub(super) fn classify(
-    page_bytes: u64,
-    prp1: u64,
-    prp2: u64,
-    bytes: u64,
-) -> Result<Rest, NvmeStatus> {
+pub(super) fn classify(page_bytes: u64, prp1: u64, prp2: u64, bytes: u64) -> Answer<Rest> {
     let offset_mask = page_bytes - 1;
     let offset = prp1 & offset_mask;
     if prp1 & 3 != 0 {
@@ -63,7 +59,7 @@ pub(super) fn read_list(
     page_bytes: u64,
     mut pointer: u64,
     list: &mut [U64],
-) -> Result<u32, NvmeStatus> {
+) -> Answer<u32> {
     let mut reads = 0;
     let mut filled = 0;
     while filled < list.len() {

@@ -9,6 +9,7 @@ use super::pages::HostPages;
 use super::queues::QueueFeatures;
 use super::subsystem::{AdminOutcome, FeatureValue};
 use super::timers::Timer;
+use crate::subsystem::Answer;
 use ssdyno_device::Device;
 use ssdyno_pci::BusMaster;
 
@@ -21,7 +22,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Set Features of a feature that the subsystem leaves to the transport; gives dword 0.
-    pub(super) fn set_own_feature(&mut self, entry: &SubmissionEntry) -> Result<u32, NvmeStatus> {
+    pub(super) fn set_own_feature(&mut self, entry: &SubmissionEntry) -> Answer<u32> {
         let value = entry.dword11.get();
         match entry.dword10.get() as u8 {
             feature::ARBITRATION => {
@@ -52,7 +53,7 @@ impl<D: Device> NvmeController<D> {
 
     /// How many queues there will be; only before the first is created, also if that is gone again
     /// (base 2.0c, 5.27.1.5).
-    fn set_number_of_queues(&mut self, value: u32) -> Result<u32, NvmeStatus> {
+    fn set_number_of_queues(&mut self, value: u32) -> Answer<u32> {
         let (submission, completion) = (value & 0xffff, value >> 16);
         if submission == 0xffff || completion == 0xffff {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
@@ -70,7 +71,7 @@ impl<D: Device> NvmeController<D> {
         &mut self,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<AdminOutcome, NvmeStatus> {
+    ) -> Answer<AdminOutcome> {
         let own = self.describe_feature(entry.dword10.get() as u8, entry.dword11.get());
         let data = &mut HostPages { entry, registers: &self.registers, bus };
         self.subsystem.get_features(entry, own, data).map(AdminOutcome::Done)

@@ -9,6 +9,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::io::{Force, Kind, NvmCommand, NvmStep};
 use super::ranges::{DATASET_RANGES_MAX, NO_DATASET};
 use super::{HostData, NvmeSubsystem};
+use crate::subsystem::Answer;
 use ssdyno_device::Device;
 
 /// Longest range that the device deallocates in one piece.
@@ -22,7 +23,7 @@ impl<D: Device> NvmeSubsystem<D> {
         command: &mut NvmCommand,
         entry: &SubmissionEntry,
         data: &mut impl HostData,
-    ) -> Result<NvmStep, NvmeStatus> {
+    ) -> Answer<NvmStep> {
         let id = entry.namespace_id.get();
         let namespace = self.namespaces.addressed(id)?;
         let (start, shift, blocks) = (namespace.start_bytes, namespace.shift, namespace.blocks);

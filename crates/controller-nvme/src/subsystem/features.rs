@@ -12,6 +12,7 @@ use super::feature_values::{Features, STATES};
 use super::namespaces::RANGE_TYPES_BYTES;
 use super::versions::{Field, Part};
 use super::{HostData, NvmeSubsystem};
+use crate::subsystem::Answer;
 use ssdyno_device::Device;
 
 /// In command dword 10 of Set Features: keep the value over a reset.
@@ -26,7 +27,7 @@ const TRANSPORT_FEATURES: [u8; 4] = [
 
 /// Ranges lie within a namespace of this number of blocks and do not overlap (NVM 1.0c, clause
 /// 4.1.3.1).
-fn check_ranges(bytes: &[u8], blocks: u64) -> Result<(), NvmeStatus> {
+fn check_ranges(bytes: &[u8], blocks: u64) -> Answer {
     let mut ranges = Vec::new();
     for bytes in bytes.chunks_exact(size_of::<RangeType>()) {
         let Ok(range) = RangeType::read_from_bytes(bytes) else { continue };
@@ -75,7 +76,7 @@ impl<D: Device> NvmeSubsystem<D> {
     }
     /// Goes to operational state `state`: it is in force once the one before is left and this one
     /// entered.
-    fn change_power_limit(&mut self, at: Time, state: u8) -> Result<(), NvmeStatus> {
+    fn change_power_limit(&mut self, at: Time, state: u8) -> Answer {
         let latencies = |state: u8| &self.config.operational_states[usize::from(state)];
         let (old, new) = (latencies(self.features.power_state), latencies(state));
         // The transition takes the exit latency of the old state and the entry latency of the
@@ -110,7 +111,7 @@ impl<D: Device> NvmeSubsystem<D> {
         at: Time,
         entry: &SubmissionEntry,
         data: &mut dyn HostData,
-    ) -> Result<AdminOutcome, NvmeStatus> {
+    ) -> Answer<AdminOutcome> {
         let id = entry.dword10.get() as u8;
         let value = entry.dword11.get();
         let namespace = entry.namespace_id.get();
@@ -161,7 +162,7 @@ impl<D: Device> NvmeSubsystem<D> {
     }
 
     /// Of one namespace, or of all; of all in versions where it was the controller's.
-    fn set_error_recovery(&mut self, id: u32, value: u32) -> Result<(), NvmeStatus> {
+    fn set_error_recovery(&mut self, id: u32, value: u32) -> Answer {
         let every = id == u32::MAX || !self.has_field(Field::NamespaceErrorRecovery);
         if !every {
             self.namespaces.addressed(id)?;
@@ -176,7 +177,7 @@ impl<D: Device> NvmeSubsystem<D> {
         Ok(())
     }
 
-    fn set_threshold(&mut self, value: u32) -> Result<(), NvmeStatus> {
+    fn set_threshold(&mut self, value: u32) -> Answer {
         if value >> 16 != 0 && !self.has_field(Field::TemperatureSelect) {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
@@ -199,7 +200,7 @@ impl<D: Device> NvmeSubsystem<D> {
         }
     }
 
-    fn set_power_state(&mut self, at: Time, value: u32) -> Result<(), NvmeStatus> {
+    fn set_power_state(&mut self, at: Time, value: u32) -> Answer {
         let state = (value & 31) as u8;
         if state >= self.features.states {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
@@ -226,11 +227,7 @@ impl<D: Device> NvmeSubsystem<D> {
         Ok(())
     }
 
-    fn set_range_types(
-        &mut self,
-        entry: &SubmissionEntry,
-        data: &mut dyn HostData,
-    ) -> Result<(), NvmeStatus> {
+    fn set_range_types(&mut self, entry: &SubmissionEntry, data: &mut dyn HostData) -> Answer {
         let id = entry.namespace_id.get();
         let blocks = self.namespaces.addressed(id)?.blocks;
         let last = entry.dword11.get() & 0x3f;
@@ -298,7 +295,7 @@ impl<D: Device> NvmeSubsystem<D> {
         &self,
         entry: &SubmissionEntry,
         of_transport: Option<FeatureValue>,
-    ) -> Result<FeatureValue, NvmeStatus> {
+    ) -> Answer<FeatureValue> {
         let features = &self.features;
         let fresh = self.fresh_features();
         let plain = |of: fn(&Features) -> u32| FeatureValue {

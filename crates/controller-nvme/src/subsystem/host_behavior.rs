@@ -5,6 +5,7 @@ use ssdyno_block::Time;
 use ssdyno_spec::nvme::NvmeStatus;
 
 use super::{HostData, NvmeSubsystem};
+use crate::subsystem::Answer;
 use ssdyno_device::Device;
 
 /// KAS: times of keep alive are whole seconds.
@@ -37,7 +38,7 @@ impl<D: Device> NvmeSubsystem<D> {
     ///
     /// # Errors
     /// Something is switched on that is not offered.
-    pub(crate) fn set_host_behavior(&mut self, data: &mut dyn HostData) -> Result<(), NvmeStatus> {
+    pub(crate) fn set_host_behavior(&mut self, data: &mut dyn HostData) -> Answer {
         let mut said = [0; BEHAVIOR_BYTES];
         data.receive(&mut said)?;
         if said[0] > 1 || said[1..].iter().any(|byte| *byte != 0) {
@@ -48,11 +49,7 @@ impl<D: Device> NvmeSubsystem<D> {
     }
 
     /// Get Features, host behaviour support.
-    pub(crate) fn get_host_behavior(
-        &self,
-        current: bool,
-        data: &mut dyn HostData,
-    ) -> Result<(), NvmeStatus> {
+    pub(crate) fn get_host_behavior(&self, current: bool, data: &mut dyn HostData) -> Answer {
         let mut says = [0; BEHAVIOR_BYTES];
         says[0] = u8::from(current && self.features.host.retries_later);
         data.send(&says)

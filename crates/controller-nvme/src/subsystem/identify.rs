@@ -10,6 +10,7 @@ use super::namespaces::{FORMAT_SHIFTS, Namespace};
 use super::text::padded;
 use super::versions::{Field, Part};
 use super::{NvmeSubsystem, events, host_behavior, logs};
+use crate::subsystem::Answer;
 use ssdyno_device::{Device, DeviceReport};
 
 /// The structures are all of this size.
@@ -48,7 +49,7 @@ fn set_power(state: &mut PowerStateDescriptor, watts: f64, fine: bool) {
 
 impl<D: Device> NvmeSubsystem<D> {
     /// The structure that an Identify command asks for.
-    pub(crate) fn identify(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, NvmeStatus> {
+    pub(crate) fn identify(&self, entry: &SubmissionEntry) -> Answer<Vec<u8>> {
         let id = entry.namespace_id.get();
         let dword10 = entry.dword10.get();
         let command_set = entry.dword11.get() >> 24;
@@ -199,7 +200,7 @@ impl<D: Device> NvmeSubsystem<D> {
         id.power_states = count.saturating_sub(1);
     }
 
-    fn identify_namespace(&self, id: u32, allocated: bool) -> Result<Vec<u8>, NvmeStatus> {
+    fn identify_namespace(&self, id: u32, allocated: bool) -> Answer<Vec<u8>> {
         let mut structure = IdentifyNamespace::new_zeroed();
         structure.formats = FORMAT_SHIFTS.len() as u8 - 1;
         if self.has_field(Field::DeallocatedReads) {
@@ -265,7 +266,7 @@ impl<D: Device> NvmeSubsystem<D> {
 
     /// The properties of a namespace for any command set; for all namespaces, their common
     /// properties.
-    fn identify_independent(&self, id: u32) -> Result<Vec<u8>, NvmeStatus> {
+    fn identify_independent(&self, id: u32) -> Answer<Vec<u8>> {
         let mut structure = IndependentNamespace::new_zeroed();
         if id == 0 || id > self.namespaces.count_max() && id != u32::MAX {
             return Err(invalid_namespace());
@@ -292,7 +293,7 @@ impl<D: Device> NvmeSubsystem<D> {
         guid
     }
 
-    fn list_namespaces(&self, above: u32, all: bool) -> Result<Vec<u8>, NvmeStatus> {
+    fn list_namespaces(&self, above: u32, all: bool) -> Answer<Vec<u8>> {
         // The list begins after the given identifier. Nothing can follow the last two, and the
         // specification makes them an error.
         if above >= 0xffff_fffe {
@@ -305,7 +306,7 @@ impl<D: Device> NvmeSubsystem<D> {
         Ok(list)
     }
 
-    fn describe_namespace(&self, id: u32) -> Result<Vec<u8>, NvmeStatus> {
+    fn describe_namespace(&self, id: u32) -> Answer<Vec<u8>> {
         let namespace = self.namespaces.addressed(id)?;
         let mut list = Vec::with_capacity(BYTES);
         let mut add = |kind: u8, identifier: &[u8]| {

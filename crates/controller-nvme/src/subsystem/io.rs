@@ -8,6 +8,7 @@ use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, nvm};
 use super::ranges::NO_DATASET;
 use super::versions::Part;
 use super::{HostData, NvmeSubsystem};
+use crate::subsystem::Answer;
 use ssdyno_device::Device;
 
 /// All namespaces, where a command allows it.
@@ -163,11 +164,7 @@ impl<D: Device> NvmeSubsystem<D> {
 
     /// Namespace and range of blocks, from dwords 10 to 12.
     #[inline]
-    fn set_range(
-        &self,
-        command: &mut NvmCommand,
-        entry: &SubmissionEntry,
-    ) -> Result<(), NvmeStatus> {
+    fn set_range(&self, command: &mut NvmCommand, entry: &SubmissionEntry) -> Answer {
         let namespace = self.namespaces.addressed(entry.namespace_id.get())?;
         let first = u64::from(entry.dword10.get()) | u64::from(entry.dword11.get()) << 32;
         let blocks = u64::from(entry.dword12.get() & 0xffff) + 1;
@@ -202,7 +199,7 @@ impl<D: Device> NvmeSubsystem<D> {
         command: &mut NvmCommand,
         entry: &SubmissionEntry,
         kind: Kind,
-    ) -> Result<NvmStep, NvmeStatus> {
+    ) -> Answer<NvmStep> {
         self.set_range(command, entry)?;
         command.kind = kind;
         command.force = self.force(entry, kind);
@@ -218,7 +215,7 @@ impl<D: Device> NvmeSubsystem<D> {
         &mut self,
         command: &mut NvmCommand,
         entry: &SubmissionEntry,
-    ) -> Result<NvmStep, NvmeStatus> {
+    ) -> Answer<NvmStep> {
         let id = entry.namespace_id.get();
         if id != ALL_NAMESPACES {
             self.namespaces.addressed(id)?;

@@ -15,6 +15,7 @@ use super::namespaces::Namespaces;
 use super::text::padded;
 use super::versions::{Field, Part};
 use super::{HostData, NvmeSubsystem};
+use crate::subsystem::Answer;
 use ssdyno_device::{Device, DeviceReport};
 
 /// Entries of the error log (ELPE + 1).
@@ -220,7 +221,7 @@ impl<D: Device> NvmeSubsystem<D> {
         at: Time,
         entry: &SubmissionEntry,
         data: &mut dyn HostData,
-    ) -> Result<(), NvmeStatus> {
+    ) -> Answer {
         let dword10 = entry.dword10.get();
         let id = dword10 as u8;
         let retain = dword10 >> 15 & 1 == 1 && self.has_field(Field::RetainEvent);

@@ -10,6 +10,7 @@ use super::identify::CONTROLLER_ID;
 use super::namespaces::Namespace;
 use super::versions::Field;
 use super::{HostData, NvmeSubsystem};
+use crate::subsystem::Answer;
 use ssdyno_device::Device;
 
 impl<D: Device> NvmeSubsystem<D> {
@@ -18,7 +19,7 @@ impl<D: Device> NvmeSubsystem<D> {
         &mut self,
         entry: &SubmissionEntry,
         data: &mut dyn HostData,
-    ) -> Result<AdminOutcome, NvmeStatus> {
+    ) -> Answer<AdminOutcome> {
         let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
         match entry.dword10.get() & 0xf {
             0 if entry.dword11.get() >> 24 != 0 => {
@@ -50,7 +51,7 @@ impl<D: Device> NvmeSubsystem<D> {
     }
 
     /// One namespace, or all of them by the identifier for all namespaces.
-    fn delete_namespaces(&mut self, id: u32) -> Result<AdminOutcome, NvmeStatus> {
+    fn delete_namespaces(&mut self, id: u32) -> Answer<AdminOutcome> {
         let all = id == u32::MAX;
         let ids: Vec<u32> = self.namespaces.ids(0, true).filter(|own| all || *own == id).collect();
         // Deleting all namespaces succeeds also if there is none. An identifier of one namespace
@@ -81,7 +82,7 @@ impl<D: Device> NvmeSubsystem<D> {
         &mut self,
         entry: &SubmissionEntry,
         data: &mut dyn HostData,
-    ) -> Result<(), NvmeStatus> {
+    ) -> Answer {
         let mut list = [zerocopy::little_endian::U16::ZERO; 2048];
         data.receive(list.as_mut_bytes())?;
         let count = usize::from(list[0].get());
@@ -106,7 +107,7 @@ impl<D: Device> NvmeSubsystem<D> {
     }
 
     /// Format NVM (base 2.0c, clause 5.14): new block size, no data.
-    pub(crate) fn format(&mut self, entry: &SubmissionEntry) -> Result<AdminOutcome, NvmeStatus> {
+    pub(crate) fn format(&mut self, entry: &SubmissionEntry) -> Answer<AdminOutcome> {
         let dword10 = entry.dword10.get();
         let format = (dword10 & 0xf | (dword10 >> 12 & 3) << 4) as usize;
         let invalid_format = NvmeStatus::FORMAT_INVALID.with_do_not_retry();

@@ -5,6 +5,7 @@
 use ssdyno_block::ConfigError;
 use ssdyno_spec::nvme::{DatasetRange, NvmeStatus};
 
+use crate::subsystem::Answer;
 use ssdyno_device::nvme::NvmeControllerConfig;
 
 /// Namespaces start at multiples of this: no flash page belongs to two.
@@ -137,7 +138,7 @@ impl Namespaces {
     /// # Errors
     /// See [`Namespaces::refusal`].
     #[inline]
-    pub(crate) fn addressed(&self, id: u32) -> Result<&Namespace, NvmeStatus> {
+    pub(crate) fn addressed(&self, id: u32) -> Answer<&Namespace> {
         self.active(id).ok_or_else(|| self.refusal(id))
     }
     /// The status of a command for `id` if no namespace has this identifier: an impossible identifier is invalid; an
@@ -189,7 +190,7 @@ impl Namespaces {
     ///
     /// # Errors
     /// No stretch of the device is long enough; no identifier is left; no blocks.
-    pub(crate) fn create(&mut self, blocks: u64, shift: u8) -> Result<u32, NvmeStatus> {
+    pub(crate) fn create(&mut self, blocks: u64, shift: u8) -> Answer<u32> {
         let bytes = blocks.saturating_mul(1 << shift);
         if blocks == 0 {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());

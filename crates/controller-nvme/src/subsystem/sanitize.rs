@@ -18,6 +18,7 @@ use super::NvmeSubsystem;
 use super::admin::AdminOutcome;
 use super::sanitizing::{Phase, SanitizeOrder, Sanitizing, passes};
 use super::versions::Field;
+use crate::subsystem::Answer;
 use ssdyno_device::{Device, Sanitize, SanitizeMethod};
 
 /// Passes of the overwrite whose time is in the log page.
@@ -58,7 +59,7 @@ impl<D: Device> NvmeSubsystem<D> {
 
     /// Refuses an admin command that is not allowed while a sanitize operation is in progress or has
     /// failed (base 2.0c, clause 8.21.4).
-    pub(crate) fn check_sanitizing(&self, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
+    pub(crate) fn check_sanitizing(&self, entry: &SubmissionEntry) -> Answer {
         // Commands that show or change user data and namespaces are refused. The host must still
         // be able to ask for the state of the operation.
         let allowed = match entry.opcode {
@@ -75,7 +76,7 @@ impl<D: Device> NvmeSubsystem<D> {
 
     /// The same for an I/O command: none but Flush, which has nothing to do then.
     #[cold]
-    pub(crate) fn refuse_io(&self, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
+    pub(crate) fn refuse_io(&self, entry: &SubmissionEntry) -> Answer {
         if entry.opcode != nvm::FLUSH {
             return Err(self.sanitizing.refusal());
         }
@@ -84,10 +85,7 @@ impl<D: Device> NvmeSubsystem<D> {
     }
 
     /// Sanitize (base 2.0c, clause 5.24): it completes when the operation has begun.
-    pub(crate) fn accept_sanitize(
-        &mut self,
-        entry: &SubmissionEntry,
-    ) -> Result<AdminOutcome, NvmeStatus> {
+    pub(crate) fn accept_sanitize(&mut self, entry: &SubmissionEntry) -> Answer<AdminOutcome> {
         let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
         if ![0, u32::MAX].contains(&entry.namespace_id.get()) {
             return Err(invalid_field);
