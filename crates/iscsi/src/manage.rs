@@ -42,24 +42,19 @@ impl Tasks {
         let (lun, tag) = (pdu.lun(), pdu.task_tag());
         let function = pdu.flags() & 0x7f;
         let aborts = match function {
-            function::ABORT_TASK => match self.abort_task(lun, pdu.word(20)) {
-                Ok(aborts) => aborts,
-                Err(found) => {
-                    let found = found || waiting;
-                    let response = if found { response::COMPLETE } else { response::NO_TASK };
-                    self.answer_function(tag, response, out);
-                    return false;
-                }
-            },
-            function::ABORT_TASK_SET => Aborts::TaskSet(nexus, lun),
-            function::LOGICAL_UNIT_RESET => Aborts::Unit(lun),
-            function::TARGET_WARM_RESET | function::TARGET_COLD_RESET => Aborts::Everything,
-            function::TASK_REASSIGN => {
-                self.answer_function(tag, response::NO_REASSIGNMENT, out);
-                return false;
-            }
-            _ => {
-                self.answer_function(tag, response::NOT_SUPPORTED, out);
+            function::ABORT_TASK => self.abort_task(lun, pdu.word(20)).map_err(|found| {
+                if found || waiting { response::COMPLETE } else { response::NO_TASK }
+            }),
+            function::ABORT_TASK_SET => Ok(Aborts::TaskSet(nexus, lun)),
+            function::LOGICAL_UNIT_RESET => Ok(Aborts::Unit(lun)),
+            function::TARGET_WARM_RESET | function::TARGET_COLD_RESET => Ok(Aborts::Everything),
+            function::TASK_REASSIGN => Err(response::NO_REASSIGNMENT),
+            _ => Err(response::NOT_SUPPORTED),
+        };
+        let aborts = match aborts {
+            Ok(aborts) => aborts,
+            Err(response) => {
+                self.answer_function(tag, response, out);
                 return false;
             }
         };
