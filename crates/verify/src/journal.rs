@@ -118,25 +118,12 @@ pub(crate) struct Journal {
 /// A journal that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// A new journal cannot be made; nothing was written to the target.
-    #[error("cannot make the journal {}: {source}", .path.display())]
-    Create {
-        /// Where.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The journal of a run under way cannot be written.
-    #[error("cannot write the journal {}: {source}", .path.display())]
-    Write {
-        /// Where.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The journal of an earlier run cannot be read.
-    #[error("cannot read the journal {}: {source}", .path.display())]
-    Read {
+    /// The system refused. A new journal cannot be made: nothing was written to the target. That of a run under way
+    /// cannot be written, or that of an earlier run cannot be read.
+    #[error("cannot {what} the journal {}: {source}", .path.display())]
+    System {
+        /// `make`, `write`, `read`.
+        what: &'static str,
         /// Where.
         path: PathBuf,
         /// What the system said.
@@ -164,22 +151,20 @@ impl JournalError {
     /// What to do about the error: one sentence without a full stop.
     pub fn help(&self) -> &'static str {
         match self {
-            JournalError::Create { source, .. } | JournalError::Write { source, .. }
-                if is_full(source) =>
-            {
+            JournalError::System { what: "make" | "write", source, .. } if is_full(source) => {
                 "free some space on the file system of the journal"
             }
-            JournalError::Create { source, .. } => match source.kind() {
+            JournalError::System { what: "make", source, .. } => match source.kind() {
                 ErrorKind::AlreadyExists => {
                     "name a new file: an existing journal is not overwritten"
                 }
                 ErrorKind::NotFound => "make the directory of the journal first",
                 _ => "name a new file in a directory that you may write to",
             },
-            JournalError::Write { .. } => {
+            JournalError::System { what: "write", .. } => {
                 "look at the kernel's log (`dmesg`), or name a journal on another device"
             }
-            JournalError::Read { .. } | JournalError::Format { .. } => {
+            JournalError::System { .. } | JournalError::Format { .. } => {
                 "name the journal that the run wrote"
             }
             JournalError::Damaged { .. } => {
@@ -200,7 +185,7 @@ fn is_full(source: &io::Error) -> bool {
 impl Journal {
     /// Begins a new journal; an existing file is not touched.
     pub(crate) fn create(path: &Path, header: &Header) -> Result<Journal, JournalError> {
-        let failed = |source| JournalError::Create { path: path.to_owned(), source };
+        let failed = |source| JournalError::System { what: "make", path: path.to_owned(), source };
         let file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
         let mut journal = Journal { out: BufWriter::new(file), path: path.to_owned() };
         let begun = journal.out.write_all(&header.bytes()).and_then(|()| journal.save());
@@ -248,13 +233,13 @@ impl Journal {
     }
 
     fn failed(&self, source: io::Error) -> JournalError {
-        JournalError::Write { path: self.path.clone(), source }
+        JournalError::System { what: "write", path: self.path.clone(), source }
     }
 }
 
 /// Reads the journal at `path`; a torn tail is left out.
 pub(crate) fn read(path: &Path) -> Result<Contents, JournalError> {
-    let failed = |source| JournalError::Read { path: path.to_owned(), source };
+    let failed = |source| JournalError::System { what: "read", path: path.to_owned(), source };
     let wrong = |problem| JournalError::Format { path: path.to_owned(), problem };
     let mut input = BufReader::new(File::open(path).map_err(failed)?);
     let mut bytes = [0; HEADER_BYTES];
