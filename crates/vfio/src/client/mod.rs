@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,7 +27,7 @@ use memory::Memory;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why there is no function, or why it is gone.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens there.
     #[error("{}: no vfio-user server listens there: {source}", path.display())]
@@ -34,7 +35,7 @@ pub enum ClientError {
         /// Where.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
     /// The server does not serve a PCI function.
     #[error("the server does not serve a PCI function")]
@@ -129,7 +130,8 @@ impl VfioUserFunction {
     /// # Errors
     /// The same.
     pub fn connect_with(path: &Path, patience: Duration) -> Result<VfioUserFunction, ClientError> {
-        let refused = |source| ClientError::Connect { path: path.to_owned(), source };
+        let refused =
+            |source| ClientError::Connect { path: path.to_owned(), source: Arc::new(source) };
         let socket = UnixStream::connect(path).map_err(refused)?;
         socket.set_write_timeout(Some(patience)).map_err(refused)?;
         let mut function = VfioUserFunction {
@@ -310,16 +312,7 @@ impl VfioUserFunction {
         match called {
             Err(error @ ClientError::Refused { .. }) => Err(error),
             Err(error) => {
-                // Said once, kept once.
-                let said = match &error {
-                    ClientError::Late { command, limit } => {
-                        ClientError::Late { command: *command, limit: *limit }
-                    }
-                    ClientError::Protocol(error) => ClientError::Protocol(*error),
-                    ClientError::Answer { command } => ClientError::Answer { command: *command },
-                    _ => ClientError::Closed,
-                };
-                self.gone = Some(said);
+                self.gone = Some(error.clone());
                 Err(error)
             }
             answer => answer,
