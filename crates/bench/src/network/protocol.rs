@@ -89,6 +89,9 @@ pub(crate) struct Trouble {
     pub(crate) help: String,
 }
 
+/// What a talk with a server gives.
+pub(crate) type Talk<T = ()> = Result<T, Trouble>;
+
 impl Trouble {
     pub(crate) fn new(what: String, help: &str) -> Trouble {
         Trouble { what, help: help.to_owned() }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::protocol::{Facts, Protocol, Trouble};
+use super::protocol::{Facts, Protocol, Talk, Trouble};
 use super::stream::Stream;
 use super::uri::{Address, Offer, UnitName, Uri};
 use super::{iscsi, nbd};
@@ -122,7 +122,7 @@ fn is_alive(link: &mut Link, idle: Duration) -> bool {
     asked.is_ok() && protocol.is_alive(stream, arrived, Instant::now() + ALIVE_WITHIN)
 }
 
-fn connect(uri: &Uri) -> Result<(Link, Facts), Trouble> {
+fn connect(uri: &Uri) -> Talk<(Link, Facts)> {
     let deadline = Instant::now() + HANDSHAKE_MOST;
     let connected = Stream::connect(&uri.address, deadline);
     let mut stream = connected.map_err(|error| unreachable_server(&uri.address, &error))?;

@@ -18,28 +18,24 @@ const JOBS_MAX: usize = 1_024;
 
 /// `options` with the polling settings of the jobs.
 pub(super) fn options(options: &BenchOptions, jobs: &[FioJob]) -> Result<BenchOptions, BenchError> {
-    let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
+    let refusal = |option, why: &str| BenchError::Option { option, why: why.to_owned() };
+    let refuse = |option, why| Err(refusal(option, why));
     if options.jobs > 1 {
         return refuse("jobs", "the job file sets the number of jobs (numjobs)");
     }
-    let asked = |pick: fn(&FioJob) -> bool| {
+    let asked = |option, pick: fn(&FioJob) -> bool, why| {
         let asking = jobs.iter().filter(|job| pick(job)).count();
-        (asking > 0, asking > 0 && asking < jobs.len())
+        let mixed = asking > 0 && asking < jobs.len();
+        if mixed { Err(refusal(option, why)) } else { Ok(asking > 0) }
     };
     // A ring polls or it does not, and the options of a ring hold for all its requests. Jobs
     // that want both would need two runs.
-    let (iopoll, mixed) = asked(|job| job.iopoll);
-    if mixed {
-        return refuse("iopoll", "either all jobs of a file poll for completions (hipri) or none");
-    }
-    let (sqpoll, mixed) = asked(|job| job.sqpoll);
-    if mixed {
-        return refuse("sqpoll", "either all jobs of a file have sqthread_poll or none");
-    }
-    let (nowait, mixed) = asked(|job| job.nowait);
-    if mixed {
-        return refuse("nowait", "either all jobs of a file have nowait or none");
-    }
+    let why = "either all jobs of a file poll for completions (hipri) or none";
+    let iopoll = asked("iopoll", |job| job.iopoll, why)?;
+    let why = "either all jobs of a file have sqthread_poll or none";
+    let sqpoll = asked("sqpoll", |job| job.sqpoll, why)?;
+    let why = "either all jobs of a file have nowait or none";
+    let nowait = asked("nowait", |job| job.nowait, why)?;
     let mut batches = jobs.iter().map(|job| job.batch);
     let batch = batches.next().flatten();
     if batches.any(|other| other != batch) {

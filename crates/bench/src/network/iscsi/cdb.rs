@@ -31,7 +31,7 @@ impl Shape {
             Op::Write => (opcode::WRITE_16, opcode::WRITE_10),
             // Address and length 0: all of the medium.
             Op::Flush => (opcode::SYNCHRONIZE_CACHE_16, opcode::SYNCHRONIZE_CACHE_10),
-            Op::Trim => return sized(opcode::UNMAP, 0, UNMAP_BYTES as u16),
+            Op::Trim => return cdb(opcode::UNMAP, &[(7, &(UNMAP_BYTES as u16).to_be_bytes())]),
         };
         let mut cdb = [0; 16];
         // Reads have the bit, too. There it would make the target go past its cache, which is
@@ -76,11 +76,13 @@ impl Shape {
     }
 }
 
-/// A command with its data length in bytes 7 and 8.
-fn sized(opcode: u8, page: u8, bytes: u16) -> Cdb {
+/// A command with these fields, by their first bytes.
+fn cdb(opcode: u8, fields: &[(usize, &[u8])]) -> Cdb {
     let mut cdb = [0; 16];
-    (cdb[0], cdb[2]) = (opcode, page);
-    cdb[7..9].copy_from_slice(&bytes.to_be_bytes());
+    cdb[0] = opcode;
+    for (at, field) in fields {
+        cdb[*at..at + field.len()].copy_from_slice(field);
+    }
     cdb
 }
 
@@ -90,38 +92,26 @@ pub(crate) fn test_unit_ready() -> Cdb {
 
 /// INQUIRY: standard data, or a page of vital product data.
 pub(crate) fn inquiry(page: Option<u8>, bytes: u16) -> Cdb {
-    let mut cdb = [0; 16];
-    (cdb[0], cdb[1], cdb[2]) = (opcode::INQUIRY, u8::from(page.is_some()), page.unwrap_or(0));
-    cdb[3..5].copy_from_slice(&bytes.to_be_bytes());
-    cdb
+    let page = [u8::from(page.is_some()), page.unwrap_or(0)];
+    cdb(opcode::INQUIRY, &[(1, &page), (3, &bytes.to_be_bytes())])
 }
 
 pub(crate) fn read_capacity_16(bytes: u32) -> Cdb {
-    let mut cdb = [0; 16];
-    (cdb[0], cdb[1]) = (opcode::SERVICE_ACTION_IN_16, READ_CAPACITY_16);
-    cdb[10..14].copy_from_slice(&bytes.to_be_bytes());
-    cdb
+    cdb(opcode::SERVICE_ACTION_IN_16, &[(1, &[READ_CAPACITY_16]), (10, &bytes.to_be_bytes())])
 }
 
 pub(crate) fn read_capacity_10() -> Cdb {
-    let mut cdb = [0; 16];
-    cdb[0] = opcode::READ_CAPACITY_10;
-    cdb
+    cdb(opcode::READ_CAPACITY_10, &[])
 }
 
 /// MODE SENSE (6) of a page, without block descriptors.
 pub(crate) fn mode_sense(page: u8, bytes: u8) -> Cdb {
-    let mut cdb = [0; 16];
     // DBD.
-    (cdb[0], cdb[1], cdb[2], cdb[4]) = (opcode::MODE_SENSE_6, 0x08, page, bytes);
-    cdb
+    cdb(opcode::MODE_SENSE_6, &[(1, &[0x08, page]), (4, &[bytes])])
 }
 
 pub(crate) fn report_luns(bytes: u32) -> Cdb {
-    let mut cdb = [0; 16];
-    cdb[0] = opcode::REPORT_LUNS;
-    cdb[6..10].copy_from_slice(&bytes.to_be_bytes());
-    cdb
+    cdb(opcode::REPORT_LUNS, &[(6, &bytes.to_be_bytes())])
 }
 
 #[cfg(test)]

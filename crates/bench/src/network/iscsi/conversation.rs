@@ -8,7 +8,7 @@ use ssdyno_spec::iscsi::{FINAL, READ, STATUS, opcode};
 use super::cdb::Cdb;
 use super::pdu::{Header, Numbers, farewell};
 use super::sense::Ended;
-use crate::network::protocol::Trouble;
+use crate::network::protocol::{Talk, Trouble};
 use crate::network::stream::Stream;
 
 /// Messages that are read for one answer, at most: a target may ping, and say things by itself.
@@ -30,7 +30,7 @@ pub(crate) struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    pub(crate) fn send(&mut self, mut header: Header, data: &[u8]) -> Result<(), Trouble> {
+    pub(crate) fn send(&mut self, mut header: Header, data: &[u8]) -> Talk {
         header.set_data_bytes(data.len());
         let mut bytes = header.0.to_vec();
         bytes.extend(data);
@@ -41,7 +41,7 @@ impl Conversation<'_> {
     }
 
     /// The next message, whatever it is.
-    pub(crate) fn receive(&mut self) -> Result<Pdu, Trouble> {
+    pub(crate) fn receive(&mut self) -> Talk<Pdu> {
         let mut header = Header::new(0);
         let read = self.stream.read_until(&mut header.0, self.deadline);
         read.map_err(|error| failed(&error))?;
@@ -64,12 +64,7 @@ impl Conversation<'_> {
 
     /// Sends a command to the logical unit `lun`, and reads up to `bytes` bytes: its status, and
     /// the data read.
-    pub(crate) fn ask(
-        &mut self,
-        lun: [u8; 8],
-        cdb: &Cdb,
-        bytes: u32,
-    ) -> Result<(Ended, Vec<u8>), Trouble> {
+    pub(crate) fn ask(&mut self, lun: [u8; 8], cdb: &Cdb, bytes: u32) -> Talk<(Ended, Vec<u8>)> {
         let tag = self.numbers.command;
         let mut header = self.numbers.command(lun, tag, cdb);
         // Bits 2:0: simple task.
@@ -119,7 +114,7 @@ impl Conversation<'_> {
     }
 
     /// Asks the target whether it is there, in a session on which nothing is outstanding.
-    pub(crate) fn ping(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn ping(&mut self) -> Talk {
         let tag = self.numbers.command;
         self.send(self.numbers.ping(tag), &[])?;
         for _ in 0..MESSAGES_MOST {
@@ -146,7 +141,7 @@ const HELP: &str = "look at the target's log";
 
 /// Goes on after an asynchronous message, unless it ends the session: whoever waited for an answer then would wait until
 /// the deadline, and be told of a target that does not answer.
-fn stays(event: &Header) -> Result<(), Trouble> {
+fn stays(event: &Header) -> Talk {
     farewell(event).map_or(Ok(()), |why| Err(Trouble::new(why.to_owned(), HELP)))
 }
 
@@ -182,7 +177,7 @@ mod tests {
     use crate::network::iscsi::cdb;
 
     /// The results of `ask` and `ping` with a target that sends an event of this kind and then the response.
-    fn after(code: u8) -> [Result<(), Trouble>; 2] {
+    fn after(code: u8) -> [Talk; 2] {
         let [mut asked, mut pinged] = [opcode::SCSI_RESPONSE, opcode::NOP_IN].map(|kind| {
             let (ours, mut theirs) = UnixStream::pair().unwrap();
             let mut told = Header::new(opcode::ASYNC_MESSAGE);

@@ -6,8 +6,8 @@ use ssdyno_spec::iscsi::stage::{FULL_FEATURE, OPERATIONAL, SECURITY};
 use ssdyno_spec::iscsi::{CONTINUE, FINAL, IMMEDIATE, NO_TAG, opcode};
 
 use super::conversation::{Conversation, Pdu};
-use super::pdu::{Header, RECEIVE_MOST};
-use crate::network::protocol::Trouble;
+use super::pdu::RECEIVE_MOST;
+use crate::network::protocol::{Talk, Trouble};
 
 /// The most exchanges that a login takes before it is given up.
 const EXCHANGES_MOST: u32 = 32;
@@ -67,7 +67,7 @@ const OFFERED: [(&str, &str); 12] = [
 
 impl Parameters {
     /// Hears a value of the target; whether it is known.
-    fn hear(&mut self, key: &str, value: &str) -> Result<bool, Trouble> {
+    fn hear(&mut self, key: &str, value: &str) -> Talk<bool> {
         let bytes = |most: u32| {
             let wrong = || Trouble::protocol(format!("{key}={value}"));
             let found = number(value).filter(|bytes| (512..1 << 24).contains(bytes));
@@ -122,7 +122,7 @@ pub(crate) fn log_in(
     conversation: &mut Conversation<'_>,
     initiator: &str,
     target: Option<&str>,
-) -> Result<Parameters, Trouble> {
+) -> Talk<Parameters> {
     let mut login = Login { isid: isid(), handle: 0, parameters: Parameters::default() };
     let names = match target {
         Some(target) => {
@@ -171,7 +171,7 @@ impl Login {
         conversation: &mut Conversation<'_>,
         stage: u8,
         text: &[u8],
-    ) -> Result<(u8, Vec<u8>), Trouble> {
+    ) -> Talk<(u8, Vec<u8>)> {
         let wanted = if stage == SECURITY { OPERATIONAL } else { FULL_FEATURE };
         self.request(conversation, FINAL | stage << 2 | wanted, text)?;
         let mut answer = Vec::new();
@@ -207,23 +207,16 @@ impl Login {
         Err(Trouble::protocol("a login response that is too long".to_owned()))
     }
 
-    fn request(
-        &self,
-        conversation: &mut Conversation<'_>,
-        flags: u8,
-        text: &[u8],
-    ) -> Result<(), Trouble> {
-        let mut header = Header::new(opcode::LOGIN | IMMEDIATE);
+    fn request(&self, conversation: &mut Conversation<'_>, flags: u8, text: &[u8]) -> Talk {
+        let mut header = conversation.numbers.numbered(opcode::LOGIN | IMMEDIATE, 0);
         header.0[1] = flags;
         header.0[8..14].copy_from_slice(&self.isid);
         header.0[14..16].copy_from_slice(&self.handle.to_be_bytes());
-        header.set(24, conversation.numbers.command);
-        header.set(28, conversation.numbers.status);
         conversation.send(header, text)
     }
 
     /// Hears the text of an answer; the text that must be said to it.
-    fn hear(&mut self, answer: &[u8]) -> Result<Vec<u8>, Trouble> {
+    fn hear(&mut self, answer: &[u8]) -> Talk<Vec<u8>> {
         let pairs = pairs(answer)
             .ok_or_else(|| Trouble::protocol("text without key=value pairs".into()))?;
         let mut said = Vec::new();
@@ -247,7 +240,7 @@ fn demands_authentication() -> Trouble {
 }
 
 /// The refusal that a status of login is (clause 11.13.5); none where the login goes on.
-fn refusal(class: u8, detail: u8, data: &[u8]) -> Result<(), Trouble> {
+fn refusal(class: u8, detail: u8, data: &[u8]) -> Talk {
     let (what, help) = match (class, detail) {
         (0, _) => return Ok(()),
         (1, _) => {
@@ -286,17 +279,10 @@ fn refusal(class: u8, detail: u8, data: &[u8]) -> Result<(), Trouble> {
 }
 
 /// The names of the targets that a server has, in a session of discovery.
-pub(crate) fn targets(
-    conversation: &mut Conversation<'_>,
-    initiator: &str,
-) -> Result<Vec<String>, Trouble> {
+pub(crate) fn targets(conversation: &mut Conversation<'_>, initiator: &str) -> Talk<Vec<String>> {
     log_in(conversation, initiator, None)?;
-    let mut header = Header::new(opcode::TEXT | IMMEDIATE);
-    header.0[1] = FINAL;
-    header.set(16, 1);
+    let mut header = conversation.numbers.immediate(opcode::TEXT, 1);
     header.set(20, NO_TAG);
-    header.set(24, conversation.numbers.command);
-    header.set(28, conversation.numbers.status);
     conversation.send(header, &text(&[("SendTargets", "All")]))?;
     let Pdu { header, data } = conversation.receive()?;
     if header.opcode() != opcode::TEXT_RESPONSE {

@@ -15,7 +15,7 @@ use self::conversation::Conversation;
 pub(crate) use self::login::UNKNOWN_TARGET;
 use self::pdu::Numbers;
 use self::tasks::Tasks;
-use super::protocol::{Facts, Protocol, Trouble};
+use super::protocol::{Facts, Protocol, Talk};
 use super::stream::Stream;
 use super::uri::UnitName;
 
@@ -25,7 +25,7 @@ pub(crate) fn connect(
     stream: &mut Stream,
     name: &UnitName,
     deadline: Instant,
-) -> Result<(Box<dyn Protocol>, Facts), Trouble> {
+) -> Talk<(Box<dyn Protocol>, Facts)> {
     let mut conversation = conversation(stream, deadline);
     let parameters = login::log_in(&mut conversation, &name.initiator, Some(&name.target))?;
     let (unit, mut facts) = unit::look(&mut conversation, &name.target, name.lun)?;

@@ -112,11 +112,8 @@ impl Numbers {
 
     /// The header of a command with `lun`, `tag` and the next number.
     pub(crate) fn command(&mut self, lun: [u8; 8], tag: u32, cdb: &[u8; 16]) -> Header {
-        let mut header = Header::new(opcode::SCSI_COMMAND);
+        let mut header = self.numbered(opcode::SCSI_COMMAND, tag);
         header.0[8..16].copy_from_slice(&lun);
-        header.set(16, tag);
-        header.set(24, self.command);
-        header.set(28, self.status);
         header.0[32..].copy_from_slice(cdb);
         self.command = self.command.wrapping_add(1);
         header
@@ -129,32 +126,36 @@ impl Numbers {
         }
         // An immediate command carries the next number without using it (RFC 7143, clause
         // 4.2.2.1). The ping is thus answered even while the target takes no commands.
-        let mut header = Header::new(opcode::NOP_OUT | IMMEDIATE);
-        header.0[1] = FINAL;
+        let mut header = self.immediate(opcode::NOP_OUT, NO_TAG);
         header.0[8..16].copy_from_slice(&ping.0[8..16]);
-        header.set(16, NO_TAG);
         header.set(20, ping.word(20));
-        header.set(24, self.command);
-        header.set(28, self.status);
         Some(header)
     }
 
     /// A ping, which the target answers with this `tag`.
     pub(crate) fn ping(&self, tag: u32) -> Header {
-        let mut header = Header::new(opcode::NOP_OUT | IMMEDIATE);
-        header.0[1] = FINAL;
-        header.set(16, tag);
+        let mut header = self.immediate(opcode::NOP_OUT, tag);
         header.set(20, NO_TAG);
-        header.set(24, self.command);
-        header.set(28, self.status);
         header
     }
 
     /// Ends the session.
     pub(crate) fn logout(&self) -> Header {
-        let mut header = Header::new(opcode::LOGOUT | IMMEDIATE);
         // Reason 0: close the session.
+        self.immediate(opcode::LOGOUT, 0)
+    }
+
+    /// A header of an immediate command, complete in itself, with `tag`.
+    pub(crate) fn immediate(&self, opcode: u8, tag: u32) -> Header {
+        let mut header = self.numbered(opcode | IMMEDIATE, tag);
         header.0[1] = FINAL;
+        header
+    }
+
+    /// A header with `tag` and the numbers of the session.
+    pub(crate) fn numbered(&self, opcode: u8, tag: u32) -> Header {
+        let mut header = Header::new(opcode);
+        header.set(16, tag);
         header.set(24, self.command);
         header.set(28, self.status);
         header

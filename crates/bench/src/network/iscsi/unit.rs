@@ -8,7 +8,7 @@ use super::cdb::{self, Cdb, Shape};
 use super::conversation::Conversation;
 use super::sense::Ended;
 use super::tasks::Unit;
-use crate::network::protocol::{Facts, Trouble};
+use crate::network::protocol::{Facts, Talk, Trouble};
 
 /// Longest request to a unit that reports no limit.
 const MOST_BYTES_UNTOLD: u64 = 32 << 20;
@@ -41,7 +41,7 @@ struct Questions<'a, 'b> {
 
 impl Questions<'_, '_> {
     /// Repeats the command until the unit has no other condition to report.
-    fn ask(&mut self, cdb: &Cdb, bytes: u32) -> Result<(Ended, Vec<u8>), Trouble> {
+    fn ask(&mut self, cdb: &Cdb, bytes: u32) -> Talk<(Ended, Vec<u8>)> {
         let mut answer = self.conversation.ask(self.lun, cdb, bytes)?;
         for _ in 1..TRIES_MOST {
             // A unit that has just been found reports unit attentions and may still become
@@ -58,13 +58,7 @@ impl Questions<'_, '_> {
     }
 
     /// As [`ask`](Questions::ask), for what must be answered with `least` bytes or more.
-    fn need(
-        &mut self,
-        what: &str,
-        cdb: &Cdb,
-        bytes: u32,
-        least: usize,
-    ) -> Result<Vec<u8>, Trouble> {
+    fn need(&mut self, what: &str, cdb: &Cdb, bytes: u32, least: usize) -> Talk<Vec<u8>> {
         let (ended, data) = self.ask(cdb, bytes)?;
         if !ended.is_good() {
             let what = format!("{what} failed: {}", ended.words());
@@ -77,7 +71,7 @@ impl Questions<'_, '_> {
     }
 
     /// A page of vital product data, where there is one, as long as it should be at least.
-    fn page(&mut self, page: u8) -> Result<Option<[u8; 64]>, Trouble> {
+    fn page(&mut self, page: u8) -> Talk<Option<[u8; 64]>> {
         let (ended, data) = self.ask(&cdb::inquiry(Some(page), PAGE_BYTES), PAGE_BYTES.into())?;
         let fits = ended.is_good() && data.len() >= 8 && data[1] == page;
         let mut whole = [0; 64];
@@ -97,7 +91,7 @@ impl Questions<'_, '_> {
     }
 
     /// Vendor and product of a disk that is there.
-    fn identity(&mut self, number: u16) -> Result<String, Trouble> {
+    fn identity(&mut self, number: u16) -> Talk<String> {
         let data = self.need("INQUIRY", &cdb::inquiry(None, 96), 96, 5)?;
         let (qualifier, kind) = (data[0] >> 5, data[0] & 0x1f);
         if qualifier != 0 {
@@ -120,7 +114,7 @@ impl Questions<'_, '_> {
     }
 
     /// Blocks, their size, whether commands are long, and whether it is thin.
-    fn capacity(&mut self) -> Result<(u64, Shape, bool), Trouble> {
+    fn capacity(&mut self) -> Talk<(u64, Shape, bool)> {
         // The long form comes first: the short one cannot name more than 2^32 blocks, and only the
         // long one shows whether the unit is thin.
         let (ended, data) = self.ask(&cdb::read_capacity_16(32), 32)?;
@@ -137,7 +131,7 @@ impl Questions<'_, '_> {
     }
 
     /// Whether it is protected, has FUA, and whether its cache is on; `None` where it does not tell.
-    fn modes(&mut self) -> Result<(bool, bool, Option<bool>), Trouble> {
+    fn modes(&mut self) -> Talk<(bool, bool, Option<bool>)> {
         let (ended, data) = self.ask(&cdb::mode_sense(mode::CACHING, 255), 255)?;
         if !ended.is_good() || data.len() < 4 {
             return Ok((false, false, None));
@@ -156,7 +150,7 @@ fn word(data: &[u8], at: usize) -> u64 {
 }
 
 /// Blocks and their size, from the answer to READ CAPACITY (10) of a unit whose long form ended as `long`.
-fn short_capacity(data: &[u8], long: &Ended) -> Result<(u64, Shape), Trouble> {
+fn short_capacity(data: &[u8], long: &Ended) -> Talk<(u64, Shape)> {
     let last = word(data, 0);
     // The largest number is not an address: it means that the capacity does not fit here, and that
     // the long form contains it (SBC-3, clause 5.15).
@@ -175,7 +169,7 @@ pub(crate) fn look(
     conversation: &mut Conversation<'_>,
     target: &str,
     number: u16,
-) -> Result<(Unit, Facts), Trouble> {
+) -> Talk<(Unit, Facts)> {
     let lun = lun(number);
     let mut questions = Questions { conversation, lun };
     let identity = questions.identity(number)?;

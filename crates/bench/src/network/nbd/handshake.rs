@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::wire::{self, Reader};
 use super::{BlockSizes, Export};
-use crate::network::protocol::Trouble;
+use crate::network::protocol::{Talk, Trouble};
 use crate::network::stream::Stream;
 
 /// Longest reply to an option that is read.
@@ -18,11 +18,7 @@ const REPLIES_MOST: u32 = 10_000;
 const SHOWN: usize = 8;
 
 /// Negotiates `name` on `stream`, which is blocking; `deadline` ends it.
-pub(crate) fn negotiate(
-    stream: &mut Stream,
-    name: &str,
-    deadline: Instant,
-) -> Result<Export, Trouble> {
+pub(crate) fn negotiate(stream: &mut Stream, name: &str, deadline: Instant) -> Talk<Export> {
     let mut handshake = Handshake { stream, deadline };
     let flags = handshake.greet()?;
     // NBD_OPT_GO returns the block sizes and gives a reason for a refusal. Servers before the fixed
@@ -56,18 +52,18 @@ struct Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    fn read<const N: usize>(&mut self) -> Result<[u8; N], Trouble> {
+    fn read<const N: usize>(&mut self) -> Talk<[u8; N]> {
         let mut bytes = [0; N];
         self.stream.read_until(&mut bytes, self.deadline).map_err(|error| failed(&error))?;
         Ok(bytes)
     }
 
-    fn send(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+    fn send(&mut self, bytes: &[u8]) -> Talk {
         self.stream.write_until(bytes, self.deadline).map_err(|error| failed(&error))
     }
 
     /// Reads the greeting and answers it; the server's flags.
-    fn greet(&mut self) -> Result<u16, Trouble> {
+    fn greet(&mut self) -> Talk<u16> {
         let magic = u64::from_be_bytes(self.read()?);
         if magic != wire::MAGIC {
             return Err(Trouble::new(
@@ -94,7 +90,7 @@ impl Handshake<'_> {
         Ok(flags)
     }
 
-    fn reply(&mut self, option: u32) -> Result<OptionReply, Trouble> {
+    fn reply(&mut self, option: u32) -> Talk<OptionReply> {
         let header: [u8; 20] = self.read()?;
         let mut reader = Reader(&header);
         let magic = reader.u64().unwrap_or(0);
@@ -117,7 +113,7 @@ impl Handshake<'_> {
     }
 
     /// Requests the export and the information on it. `None`: the server does not know the option.
-    fn go(&mut self, name: &str) -> Result<Option<Export>, Trouble> {
+    fn go(&mut self, name: &str) -> Talk<Option<Export>> {
         self.send(&wire::option(wire::OPT_GO, &wire::go(name, &[wire::INFO_BLOCK_SIZE])))?;
         let mut found: Option<(u64, u16)> = None;
         let mut blocks = None;
@@ -191,7 +187,7 @@ impl Handshake<'_> {
     }
 
     /// The handshake for servers without [`go`](Handshake::go): they close the connection if the export does not exist.
-    fn export_name(&mut self, name: &str, no_zeroes: bool) -> Result<Export, Trouble> {
+    fn export_name(&mut self, name: &str, no_zeroes: bool) -> Talk<Export> {
         self.send(&wire::option(wire::OPT_EXPORT_NAME, name.as_bytes()))?;
         let mut answer = [0; 10];
         let read = self.stream.read_until(&mut answer, self.deadline);

@@ -10,7 +10,7 @@ use ssdyno_block::{Op, Request, SECTOR_BYTES};
 
 use self::wire::{Command, Reader, Reply};
 use crate::engine::Outcome;
-use crate::network::protocol::{Facts, Outbox, Piece, Protocol, Trouble};
+use crate::network::protocol::{Facts, Outbox, Piece, Protocol, Talk, Trouble};
 use crate::network::stream::Stream;
 
 /// Negotiates the export `name` on `stream`, which is blocking; `deadline` ends it.
@@ -18,7 +18,7 @@ pub(crate) fn connect(
     stream: &mut Stream,
     name: &str,
     deadline: Instant,
-) -> Result<(Box<dyn Protocol>, Facts), Trouble> {
+) -> Talk<(Box<dyn Protocol>, Facts)> {
     let export = handshake::negotiate(stream, name, deadline)?;
     Ok((Box::new(Nbd::new(export)), export.facts(name)))
 }
@@ -58,7 +58,7 @@ impl Export {
     }
 
     /// Itself, where its sizes can be.
-    pub(crate) fn checked(self) -> Result<Export, Trouble> {
+    pub(crate) fn checked(self) -> Talk<Export> {
         if i64::try_from(self.size_bytes).is_err() {
             return Err(Trouble::protocol(format!("an export of {} B", self.size_bytes)));
         }
