@@ -4,11 +4,11 @@ use ssdyno_block::{Completion, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Contents, Device};
 use ssdyno_scsi::{
     BlockAction, BlockCommand, BlockEnd, DataPlace, DeviceServer, DiskFacts, JobProgress, ScsiData,
-    ScsiJob, ScsiTarget, TranslatorConfig,
+    ScsiJob, ScsiTarget,
 };
 
 use super::backend::{Backend, Ended, Refused};
-use super::{COMMAND_BYTES_MAX, ISCSI, StackError, TRANSFER_BYTES_MAX, UnitOptions, Units};
+use super::{COMMAND_BYTES_MAX, StackError, UnitOptions, Units};
 
 /// A simulated device as LUN 0: the device provides the time, and this module keeps the written
 /// data.
@@ -58,15 +58,7 @@ impl<D: Device> Units<BlockBackend<D>> {
     /// [`StackError::Disk`].
     pub fn over(device: D, options: &DiskOptions) -> Result<BlockUnits<D>, StackError> {
         let facts = facts(&device, options);
-        let mut config = TranslatorConfig {
-            transfer_blocks_max: TRANSFER_BYTES_MAX / facts.block_bytes.max(512),
-            transport_version: ISCSI,
-            ordered_tasks: true,
-            ..TranslatorConfig::default()
-        };
-        if options.unit.write_same_to_end {
-            config.write_same_blocks_max = 0;
-        }
+        let config = options.unit.config(facts.block_bytes);
         let server = DeviceServer::new(facts, config)?;
         Ok(Units::new(BlockBackend {
             device,

@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, VecDeque};
 use ssdyno_block::Time;
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_pci::FunctionError;
-use ssdyno_scsi::{DiskFactsError, FactsError, Nexus, ScsiJob};
+use ssdyno_scsi::{DiskFactsError, FactsError, Nexus, ScsiJob, TranslatorConfig};
 use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::units::{LogicalUnits, ScsiTask, TaskEnd, TaskId};
@@ -68,6 +68,23 @@ pub struct UnitOptions {
     pub read_only: bool,
     /// WRITE SAME has no limit, and one of no blocks goes to the end of the medium (WSNZ is clear).
     pub write_same_to_end: bool,
+}
+
+impl UnitOptions {
+    /// The choices of the SCSI side for units with blocks of up to `block_bytes`.
+    fn config(&self, block_bytes: u32) -> TranslatorConfig {
+        let mut config = TranslatorConfig {
+            transfer_blocks_max: TRANSFER_BYTES_MAX / block_bytes.max(512),
+            transport_version: ISCSI,
+            physical_block_bytes: self.physical_block_bytes,
+            ordered_tasks: true,
+            ..TranslatorConfig::default()
+        };
+        if self.write_same_to_end {
+            config.write_same_blocks_max = 0;
+        }
+        config
+    }
 }
 
 /// Logical units over a `B`, with the SCSI commands that have not ended.

@@ -5,13 +5,13 @@ use ssdyno_block::{FaultPlan, Time};
 use ssdyno_pci::{FaultyDevice, SimulatedPci};
 use ssdyno_scsi::{
     ControllerFacts, JobProgress, NamespaceFacts, NvmeCommand, ScsiData, ScsiJob, ScsiTarget,
-    Translator, TranslatorConfig,
+    Translator,
 };
 use ssdyno_spec::nvme::{NvmeStatus, admin, cns};
 
 use super::backend::{Backend, Ended, Refused};
 use super::device::{Device, Landed, Purpose, identify};
-use super::{COMMAND_BYTES_MAX, ISCSI, StackError, Stage, TRANSFER_BYTES_MAX, UnitOptions, Units};
+use super::{COMMAND_BYTES_MAX, StackError, Stage, UnitOptions, Units};
 
 /// The namespaces of a simulated controller as logical units: LUN n is namespace n + 1.
 ///
@@ -151,17 +151,8 @@ impl<D: FaultyDevice> Units<NvmeBackend<D>> {
             facts.write_protected |= options.read_only;
             namespaces.push(facts);
         }
-        let largest = namespaces.iter().map(|n| n.block_bytes).max().unwrap_or(512).max(512);
-        let mut config = TranslatorConfig {
-            transfer_blocks_max: TRANSFER_BYTES_MAX / largest,
-            transport_version: ISCSI,
-            physical_block_bytes: options.physical_block_bytes,
-            ..TranslatorConfig::default()
-        };
-        if options.write_same_to_end {
-            config.write_same_blocks_max = 0;
-        }
-        let translator = Translator::new(facts, &namespaces, config)?;
+        let largest = namespaces.iter().map(|n| n.block_bytes).max().unwrap_or(0);
+        let translator = Translator::new(facts, &namespaces, options.config(largest))?;
         Ok(Units::new(NvmeBackend { device, translator, options, looked: Vec::new() }))
     }
 
