@@ -14,6 +14,14 @@ use super::timers::Timer;
 use crate::subsystem::Answer;
 use ssdyno_device::Device;
 
+/// An admin command in the controller.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) at: Time,
+    pub(super) slot: u32,
+    pub(super) entry: &'a SubmissionEntry,
+}
+
 /// The outcome of an admin command.
 pub(super) enum Outcome {
     /// It ends after its time, with this dword 0.
@@ -31,7 +39,7 @@ impl<D: Device> NvmeController<D> {
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
     ) {
-        let (status, dword0) = match self.execute(at, slot, entry, bus) {
+        let (status, dword0) = match self.execute(Call { at, slot, entry }, bus) {
             Ok(Outcome::Later) => return,
             Ok(Outcome::Done(dword0)) => (NvmeStatus::SUCCESS, dword0),
             Err(status) => (status, 0),
@@ -44,37 +52,27 @@ impl<D: Device> NvmeController<D> {
         self.timers.set(at + self.subsystem.config().admin_time.0, Timer::Finish(slot));
     }
 
-    fn execute(
-        &mut self,
-        at: Time,
-        slot: u32,
-        entry: &SubmissionEntry,
-        bus: &mut dyn BusMaster,
-    ) -> Answer<Outcome> {
+    fn execute(&mut self, call: Call<'_>, bus: &mut dyn BusMaster) -> Answer<Outcome> {
+        let Call { at, slot, entry } = call;
         // Fused commands and SGLs are not offered.
         if entry.flags != 0 {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         self.subsystem.check_admin(entry)?;
         match entry.opcode {
-            admin::DELETE_SUBMISSION_QUEUE => return self.delete_submission_queue(at, slot, entry),
+            admin::DELETE_SUBMISSION_QUEUE => return self.delete_submission_queue(call),
             admin::CREATE_SUBMISSION_QUEUE => self.create_submission_queue(entry)?,
             admin::DELETE_COMPLETION_QUEUE => self.delete_completion_queue(entry)?,
             admin::CREATE_COMPLETION_QUEUE => self.create_completion_queue(entry, bus.vectors())?,
-            admin::ABORT => return self.abort(at, slot, entry),
+            admin::ABORT => return self.abort(call),
             admin::ASYNCHRONOUS_EVENT_REQUEST => return self.request_event(at, slot),
-            _ => return self.execute_in_subsystem(at, slot, entry, bus),
+            _ => return self.execute_in_subsystem(call, bus),
         }
         Ok(Outcome::Done(0))
     }
 
-    fn execute_in_subsystem(
-        &mut self,
-        at: Time,
-        slot: u32,
-        entry: &SubmissionEntry,
-        bus: &mut dyn BusMaster,
-    ) -> Answer<Outcome> {
+    fn execute_in_subsystem(&mut self, call: Call<'_>, bus: &mut dyn BusMaster) -> Answer<Outcome> {
+        let Call { at, slot, entry } = call;
         let outcome = match entry.opcode {
             admin::GET_FEATURES => self.get_features(entry, bus),
             _ => {
@@ -106,7 +104,8 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Abort (base 2.0c, clause 5.1): what the device has not begun ends; all else goes on.
-    fn abort(&mut self, at: Time, slot: u32, entry: &SubmissionEntry) -> Answer<Outcome> {
+    fn abort(&mut self, call: Call<'_>) -> Answer<Outcome> {
+        let Call { at, slot, entry } = call;
         let outstanding = self.commands.waiting().filter(|other| {
             let other = self.commands.get(*other);
             other.queue == 0 && other.nvm.opcode == admin::ABORT && other.state == State::Timer

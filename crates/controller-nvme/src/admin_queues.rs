@@ -4,7 +4,7 @@ use ssdyno_block::Time;
 use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry};
 
 use super::NvmeController;
-use super::admin::Outcome;
+use super::admin::{Call, Outcome};
 use super::arbiter::Class;
 use super::commands::{NIL, State};
 use super::queues::{CompletionQueue, SubmissionQueue};
@@ -102,12 +102,8 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Commands that the device has not begun end; the deletion completes once the others have.
-    pub(super) fn delete_submission_queue(
-        &mut self,
-        at: Time,
-        slot: u32,
-        entry: &SubmissionEntry,
-    ) -> Answer<Outcome> {
+    pub(super) fn delete_submission_queue(&mut self, call: Call<'_>) -> Answer<Outcome> {
+        let Call { at, slot, entry } = call;
         let id = entry.dword10.get() as u16;
         if id == 0 || self.queues.submission(id).is_none() || self.is_being_deleted(id) {
             return Err(NvmeStatus::QUEUE_ID_INVALID.with_do_not_retry());
