@@ -6,7 +6,7 @@ use ssdyno_block::Time;
 
 use super::ini;
 use super::load::Load;
-use super::options::{REFUSED, USED, VERIFIED, WITHOUT_EFFECT};
+use super::options::OPTIONS;
 use super::reader::{Answer, Purpose, Reader};
 use super::values::{self, Size};
 use super::{FioBatch, FioEnd, FioEngine, FioExit, FioJob, FioReplay, FioSync};
@@ -271,18 +271,18 @@ impl Reader<'_> {
             // Many shared job files contain `verify=0` or `cmdprio=0` from a template. Rejecting
             // them would reject files whose load is fully supported.
             let off = matches!(entry.value.as_deref(), Some("0" | "none" | "false"));
-            if verifies && VERIFIED.contains(&key) {
+            if verifies && OPTIONS.is_verified(key) {
                 continue;
             }
-            if let Some((_, help)) = REFUSED.iter().find(|(name, _)| *name == key) {
+            if let Some(help) = OPTIONS.refusal(key) {
                 if !off {
-                    return self.wrong(format!("fio's option `{key}` is not supported"), *help);
+                    return self.wrong(format!("fio's option `{key}` is not supported"), help);
                 }
-            } else if WITHOUT_EFFECT.contains(&key) {
+            } else if OPTIONS.is_without_effect(key) {
                 if !without.contains(&key) {
                     without.push(key);
                 }
-            } else if !USED.contains(&key) {
+            } else if !OPTIONS.is_used(key) {
                 let help = "remove it, or tell us what you use it for";
                 return self.wrong(format!("fio's option `{key}` is not known"), help);
             }

@@ -1,363 +1,52 @@
-//! The meaning of each option of fio. Every option is in exactly one of three groups; what is in
-//! none is unknown and refused by name.
+//! The meaning of each option of fio. What is in no group of `options.toml` is unknown and refused by name.
 
-/// Options without effect on the requests to the target: how fio prints, measures, allocates. They
-/// are accepted, and a note says so once.
-pub(super) const WITHOUT_EFFECT: &[&str] = &[
-    "allow_file_create",
-    "allow_mounted_write",
-    "bwavgtime",
-    "clat_percentiles",
-    "clocksource",
-    "create_fsync",
-    "create_on_open",
-    "create_serialize",
-    "description",
-    "disable_bw",
-    "disable_bw_measurement",
-    "disable_clat",
-    "disable_lat",
-    "disable_slat",
-    "fadvise_hint",
-    "fallocate",
-    "fixedbufs",
-    "gtod_cpu",
-    "gtod_reduce",
-    "hugepage-size",
-    // Of old versions, without a meaning.
-    "rwmixcycle",
-    "ignore_error",
-    "iomem",
-    "iomem_align",
-    "iopsavgtime",
-    "lat_percentiles",
-    "lockmem",
-    "log_avg_msec",
-    "log_compression",
-    "log_entries",
-    "log_hist_coarseness",
-    "log_hist_msec",
-    "log_max_value",
-    "log_offset",
-    "log_prio",
-    "log_store_compressed",
-    "log_unix_epoch",
-    "mem",
-    "mem_align",
-    "minimal",
-    "name",
-    "nice",
-    "nonvectored",
-    "percentile_list",
-    "per_job_logs",
-    "random_generator",
-    "registerfiles",
-    "replay_redirect",
-    "slat_percentiles",
-    "status-interval",
-    "sqthread_poll_cpu",
-    "thread",
-    "threads",
-    "unified_rw_reporting",
-    "uid",
-    "gid",
-    "unlink",
-    "unlink_each_loop",
-    "write_bw_log",
-    "write_hist_log",
-    "write_iops_log",
-    "write_lat_log",
-    "overwrite",
-    "submit_percentiles",
-    "ioscheduler",
-    "block_error_percentiles",
-    "softrandommap",
-    "comm",
-    "disk_util",
-    "error_dump",
-    "job_start_clock_id",
-    "log_alternate_epoch",
-    "log_alternate_epoch_clock_id",
-    "log_compression_cpus",
-    "log_issue_time",
-    "log_window_value",
-    "priohint",
-    "significant_figures",
-    "stats",
-    "unit_base",
-    "unique_filename",
-    "dedupe_global",
-    "dedupe_working_set_percentage",
-    "userspace_reap",
-    "gpu_dev_id",
-    "write_hint",
-    // Every request is in requests.parquet.
-    "write_iolog",
-    // A target that fails ends the run.
-    "exitall_on_error",
-    // The target takes the place of files that fio would make.
-    "filename_format",
-];
+use std::sync::LazyLock;
 
-/// What checks data.
-const VERIFY: &str = "`ssdyno verify TARGET --fio FILE --write` writes what the job writes and checks it; remove \
-                      the option to measure alone";
+use serde::Deserialize;
 
-// Priorities act in the kernel, and `ionice` sets them for the process as a whole. A simulated
-// target has no priorities, so accepting them would promise an effect.
-/// What sets priorities.
-const PRIORITY: &str = "requests have no priority of their own: start the run with `ionice -c CLASS -n LEVEL \
-                        ssdyno run …`, and leave it out";
+/// The groups; `options.toml` says what each means.
+pub(super) static OPTIONS: LazyLock<Options> =
+    LazyLock::new(|| toml::from_str(include_str!("options.toml")).unwrap_or_default());
 
-/// Options that change the requests to the target in an unsupported way: ignoring one would measure
-/// something else. With what to do instead.
-pub(super) const REFUSED: &[(&str, &str)] = &[
-    ("verify", VERIFY),
-    ("do_verify", VERIFY),
-    ("verify_pattern", VERIFY),
-    ("verify_fatal", VERIFY),
-    ("verify_dump", VERIFY),
-    ("verify_backlog", VERIFY),
-    ("verify_async", VERIFY),
-    ("verify_interval", VERIFY),
-    ("verify_write_sequence", VERIFY),
-    ("trim_percentage", "give the share of trims as a workload's trim_percent"),
-    ("atomic", "leave it out"),
-    ("max_open_zones", "zoned devices are not supported"),
-    ("blocksize_unaligned", "O_DIRECT accepts only whole sectors; leave it out"),
-    ("bs_is_seq_rand", "use one job for sequential and one job for random requests"),
-    ("bs_unaligned", "O_DIRECT accepts only whole sectors; leave it out"),
-    ("cgroup", "start ssdyno in the group"),
-    ("cgroup_nodelete", "start ssdyno in the group"),
-    ("cgroup_weight", "start ssdyno in the group"),
-    ("cpumask", "name the cores: cpus_allowed=0-3"),
-    ("data_placement", "placement of data is not supported; leave it out"),
-    ("dataplacement", "placement of data is not supported; leave it out"),
-    ("dp_scheme", "placement of data is not supported; leave it out"),
-    ("end_syncfs", "leave it out: O_DIRECT writes do not wait in the page cache"),
-    ("exec_postrun", "run the command yourself after the run"),
-    ("exec_prerun", "run the command yourself before the run"),
-    ("experimental_verify", VERIFY),
-    ("fdp_pli", "placement of data is not supported; leave it out"),
-    ("fdp_pli_select", "placement of data is not supported; leave it out"),
-    ("fill_device", "give the size to write: size=100%"),
-    ("fill_fs", "give the size to write: size=100%"),
-    ("flow_watermark", "run the jobs separately, each with its own rate"),
-    ("ignore_zone_limits", "zoned devices are not supported"),
-    ("job_max_open_zones", "zoned devices are not supported"),
-    ("lockfile", "leave it out"),
-    ("merge_blktrace_file", "replay one trace: ssdyno run TARGET --workload FILE"),
-    ("num_range", "only one range per trim is supported; leave it out"),
-    ("opendir", "name one file or device with filename"),
-    ("percentage_sequential", "use percentage_random instead"),
-    ("plid_select", "placement of data is not supported; leave it out"),
-    ("plids", "placement of data is not supported; leave it out"),
-    ("profile", "set the options of the profile instead"),
-    ("ramp_size", "give a ramp_time"),
-    ("rate_ignore_thinktime", "leave out thinktime or the rate"),
-    ("read_beyond_wp", "zoned devices are not supported"),
-    (
-        "read_iolog_chunked",
-        "replay a trace with ssdyno run TARGET --workload FILE, which has --timing",
-    ),
-    ("replay_align", "replay a trace with ssdyno run TARGET --workload FILE, which has --timing"),
-    ("replay_scale", "replay a trace with ssdyno run TARGET --workload FILE, which has --timing"),
-    ("replay_skip", "replay a trace with ssdyno run TARGET --workload FILE, which has --timing"),
-    ("serialize_overlap", "use depth 1, or leave it out"),
-    ("sprandom", "`ssdyno pts` preconditions a device"),
-    ("thinkcycles", "pause with thinktime"),
-    ("trim_backlog", VERIFY),
-    ("trim_backlog_batch", VERIFY),
-    ("trim_verify_zero", VERIFY),
-    ("verify_async_cpus", VERIFY),
-    ("verify_backlog_batch", VERIFY),
-    ("verify_header_seed", VERIFY),
-    ("verify_offset", VERIFY),
-    ("verify_only", VERIFY),
-    ("verify_state_load", VERIFY),
-    ("verify_state_save", VERIFY),
-    ("verify_pattern_interval", VERIFY),
-    ("verify_policy", VERIFY),
-    ("verifysort_nr", VERIFY),
-    ("fdp", "placement of data is not supported; leave it out"),
-    ("filetype", "name one file or device with filename"),
-    ("spr_cs", "`ssdyno pts` preconditions a device"),
-    ("spr_num_regions", "`ssdyno pts` preconditions a device"),
-    ("spr_op", "`ssdyno pts` preconditions a device"),
-    ("merge_blktrace_iters", "replay one trace: ssdyno run TARGET --workload FILE"),
-    ("merge_blktrace_scalars", "replay one trace: ssdyno run TARGET --workload FILE"),
-    ("recover_zbd_write_error", "zoned devices are not supported"),
-    ("write_zone_remainder", "zoned devices are not supported"),
-    ("hugepage", "leave it out"),
-    ("verifysort", VERIFY),
-    ("write_barrier", "flush with fsync"),
-    ("zone_reset_frequency", "zoned devices are not supported"),
-    ("zone_reset_threshold", "zoned devices are not supported"),
-    ("zonecapacity", "zoned devices are not supported"),
-    ("cmdprio_class", PRIORITY),
-    ("cmdprio_bssplit", PRIORITY),
-    ("cmdprio", PRIORITY),
-    ("cmdprio_percentage", PRIORITY),
-    ("prio", PRIORITY),
-    ("prioclass", PRIORITY),
-    (
-        "create_only",
-        "the job has no load then: create the file with `--size SIZE --write`, and leave the option out to load it",
-    ),
-    (
-        "max_latency",
-        "`--timeout TIME` ends a run when a request takes this long, and `latency_ns.max` is the longest latency",
-    ),
-    ("file_append", "here jobs never extend a file: give its offset and size"),
-    ("pre_read", "read the file with a job before this one, with stonewall between"),
-    ("force_async", "leave it out: the kernel decides whether a request needs one of its workers"),
-    ("uncached", "direct=1 bypasses the page cache, direct=0 uses it"),
-    ("sync_file_range", "flush with fsync or fdatasync"),
-    ("numa_cpu_nodes", "pin cores with cpus_allowed"),
-    ("numa_mem_policy", "leave it out"),
-];
+/// See `options.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Options {
+    without_effect: Vec<String>,
+    used: Vec<String>,
+    verified: Vec<String>,
+    refused: Vec<Refused>,
+}
 
-/// Options that a job may have that is written and checked by `ssdyno verify`: how fio goes about it. There every block
-/// has its own stamp, is read back, and every fault is reported.
-pub(super) const VERIFIED: &[&str] = &[
-    "do_verify",
-    "experimental_verify",
-    "verify",
-    "verify_async",
-    "verify_async_cpus",
-    "verify_backlog",
-    "verify_backlog_batch",
-    "verify_dump",
-    "verify_fatal",
-    "verify_header_seed",
-    "verify_interval",
-    "verify_write_sequence",
-    "verifysort",
-    "verifysort_nr",
-];
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Refused {
+    help: String,
+    options: Vec<String>,
+}
 
-// The three lists are explicit, so an option of a new version of fio is unknown and stops the run.
-// A default of "no effect" would measure a different load without a word.
-/// Options that are carried over; the reader of jobs knows each by name.
-pub(super) const USED: &[&str] = &[
-    "buffer_pattern",
-    "cmd_type",
-    "continue_on_error",
-    "io_submit_mode",
-    "invalidate",
-    "iodepth_batch",
-    "iodepth_batch_complete",
-    "iodepth_batch_complete_max",
-    "iodepth_batch_complete_min",
-    "iodepth_batch_submit",
-    "iodepth_low",
-    "latency_percentile",
-    "latency_run",
-    "latency_target",
-    "latency_window",
-    "nowait",
-    "rate_cycle",
-    "rate_iops_min",
-    "rate_min",
-    "ratecycle",
-    "ratemin",
-    "read_iolog",
-    "replay_no_stall",
-    "replay_time_scale",
-    "ss",
-    "ss_dur",
-    "ss_interval",
-    "ss_ramp",
-    "steadystate",
-    "steadystate_check_interval",
-    "steadystate_duration",
-    "steadystate_ramp_time",
-    "thinktime_iotime",
-    "buffer_compress_chunk",
-    "buffer_compress_percentage",
-    "dedupe_mode",
-    "dedupe_percentage",
-    "refill_buffers",
-    "scramble_buffers",
-    "zero_buffers",
-    "exit_what",
-    "exitall",
-    "file_service_type",
-    "fileoffset",
-    "flow",
-    "flow_id",
-    "flow_sleep",
-    "nr_files",
-    "nrfiles",
-    "openfiles",
-    "zoneskip",
-    "zonerange",
-    "zonesize",
-    "zonemode",
-    "random_sequence_stride",
-    "rw_sequencer",
-    "ba",
-    "blockalign",
-    "blocksize",
-    "blocksize_range",
-    "bs",
-    "bsrange",
-    "bssplit",
-    "buffered",
-    "cpus_allowed",
-    "cpus_allowed_policy",
-    "direct",
-    "directory",
-    "end_fsync",
-    "fdatasync",
-    "filename",
-    "filesize",
-    "fsync",
-    "fsync_on_close",
-    "group_reporting",
-    "hipri",
-    "io_limit",
-    "io_size",
-    "ioengine",
-    "iodepth",
-    "kb_base",
-    "loops",
-    "new_group",
-    "norandommap",
-    "number_ios",
-    "numjobs",
-    "offset",
-    "offset_align",
-    "offset_increment",
-    "percentage_random",
-    "ramp_time",
-    "random_distribution",
-    "randrepeat",
-    "randseed",
-    "allrandrepeat",
-    "rate",
-    "rate_iops",
-    "rate_process",
-    "readwrite",
-    "runtime",
-    "rw",
-    "rwmixread",
-    "rwmixwrite",
-    "size",
-    "sqthread_poll",
-    "start_delay",
-    "startdelay",
-    "stonewall",
-    "sync",
-    "thinktime",
-    "thinktime_blocks",
-    "thinktime_blocks_type",
-    "thinktime_spin",
-    "time_based",
-    "timeout",
-    "wait_for",
-    "wait_for_previous",
-];
+impl Options {
+    /// Whether the option has no effect on the requests to the target.
+    pub(super) fn is_without_effect(&self, name: &str) -> bool {
+        self.without_effect.iter().any(|option| option == name)
+    }
+
+    /// Whether the reader of jobs carries the option over.
+    pub(super) fn is_used(&self, name: &str) -> bool {
+        self.used.iter().any(|option| option == name)
+    }
+
+    /// Whether a job that `ssdyno verify` writes and checks may have the option.
+    pub(super) fn is_verified(&self, name: &str) -> bool {
+        self.verified.iter().any(|option| option == name)
+    }
+
+    /// What to do instead of an option that is not supported.
+    pub(super) fn refusal(&self, name: &str) -> Option<&str> {
+        let refused = |group: &&Refused| group.options.iter().any(|option| option == name);
+        self.refused.iter().find(refused).map(|group| group.help.as_str())
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -365,9 +54,10 @@ mod tests {
 
     #[test]
     fn every_option_is_in_one_group() {
-        let refused = REFUSED.iter().map(|(name, _)| name);
-        let mut all: Vec<&str> =
-            WITHOUT_EFFECT.iter().chain(USED).chain(refused).copied().collect();
+        let read: Options = toml::from_str(include_str!("options.toml")).unwrap();
+        let refused = read.refused.iter().flat_map(|group| &group.options);
+        let mut all: Vec<&String> =
+            read.without_effect.iter().chain(&read.used).chain(refused).collect();
         let count = all.len();
         all.sort_unstable();
         all.dedup();
