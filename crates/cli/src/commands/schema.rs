@@ -1,6 +1,7 @@
 //! `ssdyno schema`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use ssdyno_session::Failure;
 use ssdyno_session::reference::schema_of as of;
@@ -18,88 +19,54 @@ use crate::commands::sweep::SweepOutput;
 use crate::diagnose::ErrorObject;
 use crate::output::Output;
 
+/// The name of each schema, and what makes it.
+const SCHEMAS: &[(&str, fn() -> Value)] = &[
+    ("run", of::<RunOutput<'static>>),
+    ("device", of::<ssdyno_ssd::Config>),
+    ("ring-card", of::<ssdyno_controller_ring::RingConfig>),
+    ("delay", of::<ssdyno_device::delay::DelayConfig>),
+    ("array", of::<ssdyno_device::array::ArrayConfig>),
+    ("disk", of::<ssdyno_disk::DiskConfig>),
+    ("volume", of::<ssdyno_device::volume::VolumeConfig>),
+    ("network", of::<ssdyno_rig::NetworkConfig>),
+    ("host", of::<ssdyno_host::HostConfig>),
+    ("workload", of::<ssdyno_workload::WorkloadConfig>),
+    ("spec", of::<ssdyno_session::RunSpec>),
+    ("compare", of::<CompareOutput>),
+    ("papers", of::<PapersOutput<'static>>),
+    ("pci", of::<PciOutput>),
+    ("plan", of::<ssdyno_cluster::ClusterPlan>),
+    ("plan-result", of::<PlanOutput>),
+    ("profile", of::<ProfileOutput<'static>>),
+    ("pts", of::<PtsOutput<'static>>),
+    ("repeat", of::<RepeatOutput>),
+    #[cfg(target_os = "linux")]
+    ("verify", of::<crate::commands::verify::VerifyOutput<'static>>),
+    #[cfg(target_os = "linux")]
+    ("probe", of::<crate::commands::probe::ProbeOutput>),
+    ("error", of::<ErrorObject>),
+    ("explain", of::<ExplainOutput>),
+    ("snapshot", of::<ssdyno_session::RunSnapshot>),
+    ("task", of::<ssdyno_task::Task>),
+    ("sweep", of::<ssdyno_sweep::SweepPlan>),
+    ("sweep-result", of::<SweepOutput<'static>>),
+    ("failure", of::<Failure>),
+];
+
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
     /// Schema to print [default: the names of all schemas, one per line].
-    pub(crate) name: Option<SchemaName>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum SchemaName {
-    Run,
-    Device,
-    RingCard,
-    Delay,
-    Array,
-    Disk,
-    Volume,
-    Network,
-    Host,
-    Workload,
-    Spec,
-    Compare,
-    Papers,
-    Pci,
-    Plan,
-    PlanResult,
-    Profile,
-    Pts,
-    Repeat,
-    #[cfg(target_os = "linux")]
-    Verify,
-    #[cfg(target_os = "linux")]
-    Probe,
-    Error,
-    Explain,
-    Snapshot,
-    Task,
-    Sweep,
-    SweepResult,
-    Failure,
+    #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.iter().map(|(name, _)| *name)))]
+    pub(crate) name: Option<String>,
 }
 
 pub(crate) fn run(args: &SchemaArgs, output: Output) -> Result<(), Failure> {
-    if let Some(name) = args.name {
-        return output.object(&schema(name));
+    let wanted = args.name.as_deref();
+    if let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| Some(*name) == wanted) {
+        return output.object(&schema());
     }
-    let values = SchemaName::value_variants().iter().filter_map(|name| name.to_possible_value());
-    let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+    let names: Vec<&str> = SCHEMAS.iter().map(|(name, _)| *name).collect();
     output.either(|| names.join("\n") + "\n", || json!({ "schemas": names }))
-}
-
-fn schema(name: SchemaName) -> Value {
-    match name {
-        SchemaName::Run => of::<RunOutput<'_>>(),
-        SchemaName::Device => of::<ssdyno_ssd::Config>(),
-        SchemaName::RingCard => of::<ssdyno_controller_ring::RingConfig>(),
-        SchemaName::Delay => of::<ssdyno_device::delay::DelayConfig>(),
-        SchemaName::Array => of::<ssdyno_device::array::ArrayConfig>(),
-        SchemaName::Disk => of::<ssdyno_disk::DiskConfig>(),
-        SchemaName::Volume => of::<ssdyno_device::volume::VolumeConfig>(),
-        SchemaName::Network => of::<ssdyno_rig::NetworkConfig>(),
-        SchemaName::Host => of::<ssdyno_host::HostConfig>(),
-        SchemaName::Workload => of::<ssdyno_workload::WorkloadConfig>(),
-        SchemaName::Spec => of::<ssdyno_session::RunSpec>(),
-        SchemaName::Compare => of::<CompareOutput>(),
-        SchemaName::Papers => of::<PapersOutput<'_>>(),
-        SchemaName::Pci => of::<PciOutput>(),
-        SchemaName::Plan => of::<ssdyno_cluster::ClusterPlan>(),
-        SchemaName::PlanResult => of::<PlanOutput>(),
-        SchemaName::Profile => of::<ProfileOutput<'_>>(),
-        SchemaName::Pts => of::<PtsOutput<'_>>(),
-        SchemaName::Repeat => of::<RepeatOutput>(),
-        #[cfg(target_os = "linux")]
-        SchemaName::Verify => of::<crate::commands::verify::VerifyOutput<'_>>(),
-        #[cfg(target_os = "linux")]
-        SchemaName::Probe => of::<crate::commands::probe::ProbeOutput>(),
-        SchemaName::Error => of::<ErrorObject>(),
-        SchemaName::Explain => of::<ExplainOutput>(),
-        SchemaName::Snapshot => of::<ssdyno_session::RunSnapshot>(),
-        SchemaName::Task => of::<ssdyno_task::Task>(),
-        SchemaName::Sweep => of::<ssdyno_sweep::SweepPlan>(),
-        SchemaName::SweepResult => of::<SweepOutput<'_>>(),
-        SchemaName::Failure => of::<Failure>(),
-    }
 }
 
 #[cfg(test)]
@@ -121,10 +88,10 @@ mod tests {
 
     #[test]
     fn descriptions_have_no_links() {
-        for &name in SchemaName::value_variants() {
-            let (schema, mut found) = (schema(name), Vec::new());
+        for (name, schema) in SCHEMAS {
+            let (schema, mut found) = (schema(), Vec::new());
             linked(&schema, &mut found);
-            assert!(found.is_empty(), "{name:?}: {found:?}");
+            assert!(found.is_empty(), "{name}: {found:?}");
         }
     }
 }
