@@ -2,55 +2,10 @@
 
 use std::ffi::OsString;
 
-use ssdyno_session::Failure;
+use ssdyno_session::{Failure, keys_in_tables};
 
-/// Keys of a spec in its tables, each of which has an option. They are replaced wherever a text has them in backticks.
-const IN_TABLES: [&str; 42] = [
-    "host.driver",
-    "host.name",
-    "host.cores",
-    "host.network",
-    "host.queues",
-    "host.stack",
-    "host.threads",
-    "host.completion",
-    "host.doorbell",
-    "host.classes",
-    "host.power_state",
-    "host.namespaces",
-    "host.time_limit",
-    "host.retries",
-    "host.ring",
-    "real.engine",
-    "real.iopoll",
-    "real.sqpoll",
-    "real.buffered",
-    "real.jobs",
-    "real.pin",
-    "real.method",
-    "real.batch",
-    "real.submit",
-    "real.wait",
-    "real.timeout",
-    "real.no_probes",
-    "real.probe_interval",
-    "real.tune",
-    "trace.format",
-    "trace.timing",
-    "trace.origin",
-    "trace.depth",
-    "trace.device",
-    "trace.slot",
-    "trace.ids",
-    "trace.columns",
-    "trace.beyond_end",
-    "write.allowed",
-    "write.destroy",
-    "write.overwrite",
-    "write.size",
-];
-
-/// Keys of a spec outside its tables. Devices and workloads have keys of the same names: these are replaced only
+/// Keys of a spec outside its tables. Each key in a table has an option, too, and is replaced wherever a text has it in
+/// backticks. Devices and workloads have keys of the same names: these are replaced only
 /// where a text has them with a value, such as `keep=summary`.
 const AT_TOP: [&str; 10] =
     ["workload", "fio", "seed", "for", "requests", "until", "set", "keep", "interval", "why"];
@@ -107,7 +62,7 @@ pub(crate) fn option_of(key: &str) -> String {
 /// Whether `key` is one of a spec that has an option.
 #[cfg(test)]
 pub(crate) fn is_key(key: &str) -> bool {
-    IN_TABLES.contains(&key) || AT_TOP.contains(&key)
+    keys_in_tables().contains(key) || AT_TOP.contains(&key)
 }
 
 /// `failure` with options instead of the keys of a spec that its text names.
@@ -198,7 +153,7 @@ fn of_spec(part: &str) -> Option<String> {
         return Some(format!("--set {part}"));
     }
     let key = value.map_or(part, |(key, _)| key);
-    let is_known = IN_TABLES.contains(&key) || value.is_some() && AT_TOP.contains(&key);
+    let is_known = keys_in_tables().contains(key) || value.is_some() && AT_TOP.contains(&key);
     is_known.then(|| with_value(key, value))
 }
 
@@ -242,7 +197,8 @@ mod tests {
     #[test]
     fn every_key_has_an_option_that_exists() {
         let command = Cli::command();
-        for key in IN_TABLES.iter().chain(&AT_TOP) {
+        let in_tables = keys_in_tables().iter().map(String::as_str);
+        for key in in_tables.chain(AT_TOP) {
             assert!(takes(&command, &["run"], &option_of(key)), "{key}: {}", option_of(key));
         }
         let verbs = ["pts", "profile", "verify", "probe"];

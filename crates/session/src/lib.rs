@@ -69,5 +69,6 @@ pub use ring::RingSpec;
 pub use runner::{BeginAt, RunPhase, RunSnapshot, Runner};
 pub use spec::{
     Batch, DEFAULT_HOST, DEFAULT_TARGET, Doorbell, DriverSpec, FileContents, HostSpec, Pin, Queues,
-    RealSpec, RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit, timing,
+    RealSpec, RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit,
+    keys_in_tables, timing,
 };

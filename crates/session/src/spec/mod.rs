@@ -18,6 +18,7 @@ use toml::Table;
 
 pub use check::is_time_limit;
 pub use given::given;
+pub use with::keys_in_tables;
 pub use words::{Batch, Pin, timing};
 
 use crate::file_mark::FileMark;

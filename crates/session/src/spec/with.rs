@@ -1,5 +1,8 @@
 //! A spec with another value of one key.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use schemars::schema_for;
 use serde_json::Value;
 
@@ -50,11 +53,21 @@ impl RunSpec {
     }
 }
 
+/// Every key in a table of a spec, such as `host.queues`, without the contents of files.
+pub fn keys_in_tables() -> &'static BTreeSet<String> {
+    static KEYS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let table = |key: &String| key.split_once('.').map(|(table, _)| table.to_owned());
+        let mut all = keys(&schema_for!(RunSpec).to_value());
+        all.retain(|key| table(key).is_some_and(|table| TABLES.contains(&table.as_str())));
+        all
+    });
+    &KEYS
+}
+
 /// The failure of a table that is given a value.
 fn without_key(table: &str) -> Failure {
-    let keys = keys(&schema_for!(RunSpec).to_value());
-    let is_own = |key: &&String| key.rsplit_once('.').is_some_and(|(before, _)| before == table);
-    let own: Vec<&str> = keys.iter().filter(is_own).map(String::as_str).collect();
+    let is_own = |key: &&String| key.split_once('.').is_some_and(|(before, _)| before == table);
+    let own: Vec<&str> = keys_in_tables().iter().filter(is_own).map(String::as_str).collect();
     Failure::usage(format!("`{table}` is a table of keys and has no value itself"))
         .with_help(format!("use one of its keys: {}", own.join(", ")))
         .with_key(table)
