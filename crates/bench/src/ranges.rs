@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ssdyno_figures::probe::Moved;
-use ssdyno_workload::{HotPart, Pattern, Source, WorkloadConfig, WorkloadKind, fio_streams};
+use ssdyno_workload::{HotPart, Source, WorkloadConfig, WorkloadKind, fio_streams};
 
 use crate::run::BenchRun;
 use crate::share::{length_of, shares};
@@ -84,12 +84,12 @@ pub(crate) fn of_reads(run: &BenchRun, target: &RealTarget, streams: usize) -> V
     found
 }
 
-/// Whether the reads of `config` go through its range in order. Threads take turns, and writes without a range of their own
-/// move the place of the next read.
+/// Whether the reads of `config` go through its range in order. Writes without a range of their own move the place of the
+/// next read.
 fn reads_in_order(config: &WorkloadConfig) -> bool {
     let [_, write, trim] = config.op_weights();
     let reads_alone = write + trim == 0.0 || (config.writes.is_some() && trim == 0.0);
-    config.address.pattern == Pattern::Sequential && config.threads.unwrap_or(1) == 1 && reads_alone
+    config.is_one_stream() && reads_alone
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ crate::named! {
 }
 
 /// One block request.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Request {
     /// Operation of the request.
     pub op: Op,
@@ -87,7 +87,7 @@ impl Request {
 }
 
 /// How a request ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Status {
     /// Done.

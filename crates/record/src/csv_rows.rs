@@ -112,39 +112,14 @@ fn shortest_of(late: &BinaryHeap<(Reverse<u64>, Waiting)>) -> u64 {
     late.peek().map_or(u64::MAX, |(Reverse(shortest_ns), _)| *shortest_ns)
 }
 
-/// A row that an earlier one may come before.
+/// A row that an earlier one may come before. No two have the same number.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     issue_ns: u64,
     number: u64,
     job: u32,
     row: Row,
 }
-
-impl Waiting {
-    fn key(&self) -> (u64, u64) {
-        (self.issue_ns, self.number)
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Waiting) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Waiting {}
 
 fn line(out: &mut impl Write, job: u32, row: &Row, names: &RowNames) -> io::Result<()> {
     let Row { issue_ns, latency_ns, submit_ns, errno, request, status } = row;

@@ -7,10 +7,10 @@ use ssdyno_engine::Pool;
 use ssdyno_figures::{Expected, RunResult};
 use ssdyno_ftl::closed_forms::{self, Class};
 use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, WearLevelling};
-use ssdyno_workload::{Pattern, Source, WorkloadConfig};
+use ssdyno_workload::{HotPart, Pattern, Source, WorkloadConfig};
 
 use crate::attach::Attach;
-use crate::uniform::{covers_device, hot, written_classes};
+use crate::uniform::{covers_device, written_classes};
 
 /// Appends the theoretical write amplification of random single-page writes if the run consisted of them: page mapping
 /// in steady state, in one pool or in pools for classes of pages that are written uniformly. These are in it from the
@@ -75,7 +75,7 @@ pub(crate) fn fill(
         inputs.insert("summary_pages_per_block".to_owned(), f64::from(summary_pages));
     }
     if workload.address.pattern == Pattern::HotCold {
-        let [writes, space] = hot(workload);
+        let HotPart { access: writes, space } = workload.address.hot();
         inputs.insert("hot_share_of_writes".to_owned(), writes);
         inputs.insert("hot_share_of_space".to_owned(), space);
     }
@@ -175,7 +175,7 @@ fn form(
             ("random victim (form 7)", closed_forms::random_victim(used))
         }
         (Pattern::HotCold, Cleaning::Fifo) if has_settled(workload, logical_pages) => {
-            let [writes, space] = hot(workload);
+            let HotPart { access: writes, space } = workload.address.hot();
             let classes =
                 [Class { writes, space }, Class { writes: 1.0 - writes, space: 1.0 - space }];
             let value = closed_forms::one_pool(&classes, 1.0 / used);

@@ -75,7 +75,8 @@ pub(crate) fn unsettled(
         return None;
     }
     // A stream that goes on over what a stream wrote before it overwrites blocks as a whole.
-    if precondition.fill == Fill::Sequential && invalid == Some(1.0) && is_one_stream(source) {
+    let is_one_stream = matches!(source, Source::Generator(load) if load.is_one_stream());
+    if precondition.fill == Fill::Sequential && invalid == Some(1.0) && is_one_stream {
         return None;
     }
     let erases: u64 = now.planes.iter().map(|plane| plane.erases).sum();
@@ -127,13 +128,6 @@ fn sequential_range(source: &Source, capacity_bytes: u64) -> Option<u64> {
     let in_order = address.pattern == Pattern::Sequential
         || load.sequential_percent.is_some_and(|percent| percent > 50.0);
     in_order.then(|| address.range_bytes(capacity_bytes))
-}
-
-/// Whether all requests of a load are in the order of their addresses.
-fn is_one_stream(source: &Source) -> bool {
-    let Source::Generator(load) = source else { return false };
-    let is_whole = load.sequential_percent.is_none_or(|percent| percent >= 100.0);
-    load.address.pattern == Pattern::Sequential && is_whole && load.threads.unwrap_or(1) == 1
 }
 
 /// Whether writes are at random over the `share` of the device that was preconditioned, or over each of its `pools`, as

@@ -2,7 +2,7 @@
 
 use ssdyno_engine::Pool;
 use ssdyno_ftl::closed_forms::Class;
-use ssdyno_workload::{Pattern, WorkloadConfig, WorkloadKind};
+use ssdyno_workload::{HotPart, Pattern, WorkloadConfig, WorkloadKind};
 
 /// Whether the addresses of a load without trims are drawn from the whole device.
 pub(crate) fn covers_device(load: &WorkloadConfig, capacity_bytes: u64) -> bool {
@@ -34,7 +34,7 @@ pub(crate) fn written_classes(workload: &WorkloadConfig, pools: &[Pool]) -> Opti
             end
         })
         .collect();
-    let [writes, space] = hot(workload);
+    let HotPart { access: writes, space } = workload.address.hot();
     // Pages up to where all are alike, and their share of the writes; then those behind.
     let (hot_end, writes) = match workload.address.pattern {
         Pattern::Random => (pages, 1.0),
@@ -55,9 +55,4 @@ pub(crate) fn written_classes(workload: &WorkloadConfig, pools: &[Pool]) -> Opti
         Class { writes, space: own / f64::from(pages) }
     };
     Some(pools.iter().zip(&ends).map(class).collect())
-}
-
-/// The hot part's shares of writes and of space.
-pub(crate) fn hot(workload: &WorkloadConfig) -> [f64; 2] {
-    [workload.address.hot_access_percent, workload.address.hot_space_percent].map(|p| p / 100.0)
 }

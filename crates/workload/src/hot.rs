@@ -1,9 +1,9 @@
 //! The part of a range that many requests go to.
 
 use crate::generator::zipf::Zipf;
-use crate::{Pattern, WorkloadConfig};
+use crate::{AddressPattern, Pattern, WorkloadConfig};
 
-/// A part of a range, and the requests that go to it.
+/// A part of a range whose places are about equally likely, and the requests that go to it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct HotPart {
     /// Share of the bytes of the range, 0 to 1.
@@ -21,6 +21,13 @@ impl HotPart {
     }
 }
 
+impl AddressPattern {
+    /// The hot part of the pattern with hot and cold addresses.
+    pub fn hot(&self) -> HotPart {
+        HotPart { space: self.hot_space_percent / 100.0, access: self.hot_access_percent / 100.0 }
+    }
+}
+
 impl WorkloadConfig {
     /// The hot part of the range of `length_bytes` that its reads go to; `None` if all parts of the range are alike, or if
     /// some requests continue the previous one.
@@ -32,10 +39,7 @@ impl WorkloadConfig {
         let alignment = self.resolved().alignment.map_or(1, |alignment| alignment.0).max(1);
         match address.pattern {
             Pattern::Zipf => Some(HotPart::of_zipf(length_bytes / alignment, address.theta)),
-            Pattern::HotCold => Some(HotPart {
-                space: address.hot_space_percent / 100.0,
-                access: address.hot_access_percent / 100.0,
-            }),
+            Pattern::HotCold => Some(address.hot()),
             Pattern::Sequential | Pattern::Random | Pattern::RandomOnce => None,
         }
     }

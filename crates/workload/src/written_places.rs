@@ -3,14 +3,7 @@
 //! The share of the places that were overwritten shows how far a drive is from the state that a load leads to. It follows
 //! from the probabilities alone: a run need not remember which places it wrote.
 
-/// Places that are about equally likely to be written.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct PlaceClass {
-    /// Their share of all places, greater than 0 and at most 1.
-    pub(crate) space: f64,
-    /// Their share of all writes, 0 to 1.
-    pub(crate) writes: f64,
-}
+use crate::hot::HotPart;
 
 /// The places that a load writes.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,7 +12,7 @@ pub struct WrittenPlaces {
     places: f64,
     /// Mean size of a write in bytes.
     write_bytes: f64,
-    classes: Vec<PlaceClass>,
+    classes: Vec<HotPart>,
 }
 
 impl WrittenPlaces {
@@ -28,7 +21,7 @@ impl WrittenPlaces {
     pub(crate) fn new(
         range_bytes: f64,
         [write_bytes, page_bytes]: [f64; 2],
-        classes: impl FnOnce(u64) -> Option<Vec<PlaceClass>>,
+        classes: impl FnOnce(u64) -> Option<Vec<HotPart>>,
     ) -> Option<WrittenPlaces> {
         // A small write invalidates the rest of its page as well.
         let places = (range_bytes / write_bytes.max(page_bytes)) as u64;
@@ -41,10 +34,10 @@ impl WrittenPlaces {
     pub fn overwritten(&self, bytes: f64) -> f64 {
         let writes = bytes / self.write_bytes;
         let (mut overwritten, mut all) = (0.0, 0.0);
-        for class in self.classes.iter().filter(|class| class.writes > 0.0) {
+        for class in self.classes.iter().filter(|class| class.access > 0.0) {
             // Writes to one of many places are rare and independent, so their number has a Poisson
             // distribution. It is 0 with the probability e^-mean.
-            let mean = writes * class.writes / (class.space * self.places);
+            let mean = writes * class.access / (class.space * self.places);
             overwritten += class.space * -(-mean).exp_m1();
             all += class.space;
         }
@@ -75,24 +68,24 @@ impl WrittenPlaces {
 }
 
 /// All places, equally likely.
-pub(crate) fn uniform() -> Vec<PlaceClass> {
-    vec![PlaceClass { space: 1.0, writes: 1.0 }]
+pub(crate) fn uniform() -> Vec<HotPart> {
+    vec![HotPart { space: 1.0, access: 1.0 }]
 }
 
 /// Places whose rank k from 1 has the weight k^-`theta`.
-pub(crate) fn zipf(places: u64, theta: f64) -> Vec<PlaceClass> {
+pub(crate) fn zipf(places: u64, theta: f64) -> Vec<HotPart> {
     by_rank(places, |first, end| (end - first) * ((first + 1.0 + end) / 2.0).powf(-theta))
 }
 
 /// Places of which a share `h` receives a share 1 - `h` of the writes, and a share of this share again.
-pub(crate) fn self_similar(places: u64, h: f64) -> Vec<PlaceClass> {
+pub(crate) fn self_similar(places: u64, h: f64) -> Vec<HotPart> {
     let power = (1.0 - h).ln() / h.ln();
     let below = |rank: f64| (rank / places as f64).powf(power);
     by_rank(places, |first, end| below(end) - below(first))
 }
 
 /// Places whose share of the range is normally distributed around the middle with the `variance`.
-pub(crate) fn normal(variance: f64) -> Vec<PlaceClass> {
+pub(crate) fn normal(variance: f64) -> Vec<HotPart> {
     const PARTS: u64 = 1_000;
     by_parts((0..PARTS).map(|part| {
         let off = (part as f64 + 0.5) / PARTS as f64 - 0.5;
@@ -101,7 +94,7 @@ pub(crate) fn normal(variance: f64) -> Vec<PlaceClass> {
 }
 
 /// Classes of neighbouring ranks; `weight` is that of the ranks from the first one up to the end, counted from 0.
-fn by_rank(places: u64, weight: impl Fn(f64, f64) -> f64) -> Vec<PlaceClass> {
+fn by_rank(places: u64, weight: impl Fn(f64, f64) -> f64) -> Vec<HotPart> {
     // Groups of 2 % of their ranks: popularity changes little within one, and a range of any size
     // has a thousand of them.
     let mut first = 0u64;
@@ -114,13 +107,13 @@ fn by_rank(places: u64, weight: impl Fn(f64, f64) -> f64) -> Vec<PlaceClass> {
 }
 
 /// The classes of parts of so many places and such a weight.
-fn by_parts(parts: impl Iterator<Item = (u64, f64)>) -> Vec<PlaceClass> {
+fn by_parts(parts: impl Iterator<Item = (u64, f64)>) -> Vec<HotPart> {
     let parts: Vec<(u64, f64)> = parts.collect();
     let places: u64 = parts.iter().map(|(places, _)| places).sum();
     let weights: f64 = parts.iter().map(|(_, weight)| weight).sum();
-    let class = |(own, weight): (u64, f64)| PlaceClass {
+    let class = |(own, weight): (u64, f64)| HotPart {
         space: own as f64 / places as f64,
-        writes: weight / weights,
+        access: weight / weights,
     };
     parts.into_iter().map(class).collect()
 }
@@ -129,7 +122,7 @@ fn by_parts(parts: impl Iterator<Item = (u64, f64)>) -> Vec<PlaceClass> {
 mod tests {
     use super::*;
 
-    fn places(places: u64, classes: Vec<PlaceClass>) -> WrittenPlaces {
+    fn places(places: u64, classes: Vec<HotPart>) -> WrittenPlaces {
         WrittenPlaces::new(places as f64 * 4096.0, [4096.0; 2], |_| Some(classes)).unwrap()
     }
 
@@ -159,7 +152,7 @@ mod tests {
             let (mut space, mut writes) = (0.0, 0.0);
             for class in &classes {
                 space += class.space;
-                writes += class.writes;
+                writes += class.access;
                 if space >= upto {
                     break;
                 }

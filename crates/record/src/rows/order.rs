@@ -65,14 +65,15 @@ impl Rows {
         // that job, which costs one way through the heap and not two.
         let mut heads = BinaryHeap::with_capacity(readers.len());
         for (index, reader) in readers.iter_mut().enumerate() {
-            heads.extend(reader.next_row()?.map(|row| Head { row, index }));
+            heads.extend(reader.next_row()?.map(|row| Head::new(row, index)));
         }
         let mut batch = Vec::with_capacity(BATCH_ROWS);
         while let Some(mut head) = heads.peek_mut() {
-            let reader = &mut readers[head.index];
+            let Reverse(index) = head.index;
+            let reader = &mut readers[index];
             batch.push((reader.strip.job(), head.row));
             match reader.next_row()? {
-                Some(row) => head.row = row,
+                Some(row) => *head = Head::new(row, index),
                 None => drop(PeekMut::pop(head)),
             }
             if batch.len() == BATCH_ROWS {
@@ -180,38 +181,22 @@ impl<'a> Reader<'a> {
 }
 
 /// The next row of the job that `index` reads; the earliest completion is the greatest.
+///
+/// The number of the job decides between rows of one moment. Each reading thus has the same order, whatever the heap did
+/// before.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
+    done_ns: Reverse<u64>,
+    index: Reverse<usize>,
     row: Row,
-    index: usize,
 }
 
 impl Head {
-    fn key(&self) -> (Reverse<u64>, Reverse<usize>) {
-        // The number of the job decides between rows of one moment. Each reading thus has the
-        // same order, whatever the heap did before.
-        (Reverse(self.row.issue_ns.saturating_add(self.row.latency_ns)), Reverse(self.index))
+    fn new(row: Row, index: usize) -> Head {
+        let done_ns = row.issue_ns.saturating_add(row.latency_ns);
+        Head { done_ns: Reverse(done_ns), index: Reverse(index), row }
     }
 }
-
-impl Ord for Head {
-    fn cmp(&self, other: &Head) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Head) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Head) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Head {}
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use ssdyno_block::{Request, Status};
 
 /// One request, as a row gives it back. Times are whole nanoseconds (rounded down).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Row {
     /// Intended start.
     pub issue_ns: u64,

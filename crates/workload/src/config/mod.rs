@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
 
-use crate::written_places::{self, PlaceClass, WrittenPlaces};
+use crate::hot::HotPart;
+use crate::written_places::{self, WrittenPlaces};
 
 /// Requests where a configuration sets neither `requests` nor `duration`.
 pub const DEFAULT_REQUESTS: u64 = 1_000_000;
@@ -401,6 +402,12 @@ impl WorkloadConfig {
         }
     }
 
+    /// Whether all requests are in the order of their addresses. Threads have parts of the range, and take turns.
+    pub fn is_one_stream(&self) -> bool {
+        let is_whole = self.sequential_percent.is_none_or(|percent| percent >= 100.0);
+        self.address.pattern == Pattern::Sequential && is_whole && self.threads.unwrap_or(1) == 1
+    }
+
     /// The places that it writes on a target of `capacity_bytes` with pages of `page_bytes`; `None` where it writes in order,
     /// and of another kind than a mix.
     pub(crate) fn written_places(
@@ -424,10 +431,8 @@ impl WorkloadConfig {
             Pattern::Random | Pattern::RandomOnce => Some(written_places::uniform()),
             Pattern::Zipf => Some(written_places::zipf(places, address.theta)),
             Pattern::HotCold => {
-                let [space, writes] =
-                    [address.hot_space_percent, address.hot_access_percent].map(|p| p / 100.0);
-                let cold = PlaceClass { space: 1.0 - space, writes: 1.0 - writes };
-                Some(vec![PlaceClass { space, writes }, cold])
+                let hot = address.hot();
+                Some(vec![hot, HotPart { space: 1.0 - hot.space, access: 1.0 - hot.access }])
             }
         };
         WrittenPlaces::new(range_bytes, [write_bytes, page_bytes], classes)

@@ -4,7 +4,8 @@ use ssdyno_engine::{Rng, Scatter};
 
 use super::values;
 use crate::generator::zipf::Zipf;
-use crate::written_places::{self, PlaceClass};
+use crate::hot::HotPart;
+use crate::written_places;
 
 /// Most zones of a distribution, as in fio.
 const ZONES_MAX: usize = 256;
@@ -43,7 +44,7 @@ pub(super) enum Distribution {
 
 impl Distribution {
     /// This number of places of a range of `range_bytes`, by how likely each is; `None` of a sequence.
-    pub(super) fn classes(&self, places: u64, range_bytes: f64) -> Option<Vec<PlaceClass>> {
+    pub(super) fn classes(&self, places: u64, range_bytes: f64) -> Option<Vec<HotPart>> {
         Some(match self {
             Distribution::Uniform => written_places::uniform(),
             Distribution::Zipf(theta) => written_places::zipf(places, *theta),
@@ -60,10 +61,10 @@ impl Distribution {
 }
 
 /// The classes of `zones`, whose lengths are parts of `whole`.
-fn in_zones(zones: &[Zone], whole: f64) -> Vec<PlaceClass> {
-    let writes: f64 = zones.iter().map(|zone| zone.weight).sum();
+pub(super) fn in_zones(zones: &[Zone], whole: f64) -> Vec<HotPart> {
+    let all: f64 = zones.iter().map(|zone| zone.weight).sum();
     let used = zones.iter().filter(|zone| zone.weight > 0.0 && zone.length > 0.0);
-    used.map(|zone| PlaceClass { space: zone.length / whole, writes: zone.weight / writes })
+    used.map(|zone| HotPart { space: zone.length / whole, access: zone.weight / all })
         .collect()
 }
 

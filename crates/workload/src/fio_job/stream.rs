@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ssdyno_block::Time;
 use ssdyno_engine::Rng;
 
-use super::distribution::{Distribution, Picker, Zone};
+use super::distribution::{Distribution, Picker, Zone, in_zones};
 use super::files::{FioFiles, FioRange};
 use super::flow::{Flow, flowing};
 use super::load::Load;
@@ -171,10 +171,7 @@ impl FioStream {
         }
         // The zone with the most requests per byte.
         let hottest = |zones: &[Zone], whole: f64| {
-            let all: f64 = zones.iter().map(|zone| zone.weight).sum();
-            let part =
-                |zone: &Zone| HotPart { space: zone.length / whole, access: zone.weight / all };
-            let parts = zones.iter().map(part).filter(|part| part.space > 0.0);
+            let parts = in_zones(zones, whole).into_iter();
             parts.max_by(|a, b| (a.access / a.space).total_cmp(&(b.access / b.space)))
         };
         match &load.distributions[0] {

@@ -46,9 +46,9 @@ pub fn decompress(mut reader: Source) -> Source {
         // Method and flags, too (RFC 1952, clause 2.3.1): two bytes alone may be a time.
         [0x1F, 0x8B, 8, 0..=0x1F, ..] => Box::new(flate2::read::MultiGzDecoder::new(reader)),
         [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => {
-            Box::new(Zstd::Between(Some(reader)))
+            Box::new(Frames::<Zstd>::Between(Some(reader)))
         }
-        [0x04, 0x22, 0x4D, 0x18, ..] => Box::new(Lz4::Between(Some(reader))),
+        [0x04, 0x22, 0x4D, 0x18, ..] => Box::new(Frames::<Lz4>::Between(Some(reader))),
         [0xFD, b'7', b'z', b'X', b'Z', 0] => {
             Box::new(lzma_rust2::XzReader::new_mem_limit(reader, true, XZ_MEMORY_KIB))
         }
@@ -78,77 +78,89 @@ pub(crate) fn unpacked_with(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Frame after frame: `StreamingDecoder` ends with the first, but parallel compressors and
-/// concatenated files have several.
-enum Zstd {
+/// Frame after frame: decoders end with the first, but parallel compressors and concatenated files have several.
+enum Frames<F> {
     Between(Option<Source>),
-    Frame(Box<StreamingDecoder<Source, FrameDecoder>>),
+    Frame(Box<F>),
 }
 
-/// Compares the checksum at the end of a frame, if it has one (RFC 8878, clause 3.1.1): the decoder
-/// works it out and leaves it at that.
-fn check_frame(decoder: &FrameDecoder) -> io::Result<()> {
-    match (decoder.get_checksum_from_data(), decoder.get_calculated_checksum()) {
-        (Some(written), Some(found)) if written != found => {
-            Err(io::Error::other("the compressed data is damaged: its checksum does not match"))
-        }
-        _ => Ok(()),
-    }
+/// The decoder of a frame.
+trait Frame: Read + Sized {
+    /// Bytes that decide what begins.
+    const HEAD_BYTES: usize;
+
+    /// What begins with `head`, behind which `error` comes, if there is one, and then `rest`.
+    fn open(head: Vec<u8>, error: Option<io::Error>, rest: Source) -> io::Result<Frames<Self>>;
+
+    /// The source behind the frame, which was read to its end.
+    fn close(self) -> io::Result<Source>;
 }
 
-/// Passes over a skippable frame (RFC 8878, clause 3.1.2) that begins at `reader`, behind its magic
-/// number.
-fn skip_frame(reader: &mut Source) -> io::Result<()> {
-    let mut length = [0; 4];
-    reader.read_exact(&mut length)?;
-    let length = u64::from(u32::from_le_bytes(length));
-    let skipped = io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
-    if skipped == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
-}
-
-impl Read for Zstd {
+impl<F: Frame> Read for Frames<F> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);
         }
         loop {
             match self {
-                Zstd::Frame(decoder) => {
-                    let count = decoder.read(out)?;
+                Frames::Frame(frame) => {
+                    let count = frame.read(out)?;
                     if count > 0 {
                         return Ok(count);
                     }
-                    let Zstd::Frame(decoder) = std::mem::replace(self, Zstd::Between(None)) else {
-                        return Ok(0);
-                    };
-                    let (source, decoder) = decoder.into_parts();
-                    check_frame(&decoder)?;
-                    *self = Zstd::Between(Some(source));
+                    let ended = std::mem::replace(self, Frames::Between(None));
+                    let Frames::Frame(frame) = ended else { return Ok(0) };
+                    *self = Frames::Between(Some(frame.close()?));
                 }
-                Zstd::Between(source) => {
+                Frames::Between(source) => {
                     let Some(mut reader) = source.take() else { return Ok(0) };
-                    let (head, error) = read_ahead(&mut reader, 4);
+                    let (head, error) = read_ahead(&mut reader, F::HEAD_BYTES);
                     if head.is_empty() && error.is_none() {
                         return Ok(0);
                     }
-                    if let [0x50..=0x5F, 0x2A, 0x4D, 0x18] = head[..] {
-                        skip_frame(&mut reader)?;
-                        *self = Zstd::Between(Some(reader));
-                        continue;
-                    }
-                    let decoder = StreamingDecoder::new(put_back(head, error, reader));
-                    *self = Zstd::Frame(Box::new(decoder.map_err(io::Error::other)?));
+                    *self = F::open(head, error, reader)?;
                 }
             }
         }
     }
 }
 
-/// Frame after frame, as [`Zstd`].
-enum Lz4 {
-    Between(Option<Source>),
-    Frame(Box<lz4_flex::frame::FrameDecoder<Watched>>),
+type Zstd = StreamingDecoder<Source, FrameDecoder>;
+
+impl Frame for Zstd {
+    const HEAD_BYTES: usize = 4;
+
+    fn open(head: Vec<u8>, error: Option<io::Error>, rest: Source) -> io::Result<Frames<Zstd>> {
+        if let [0x50..=0x5F, 0x2A, 0x4D, 0x18] = head[..] {
+            return skip_frame(rest).map(|rest| Frames::Between(Some(rest)));
+        }
+        let decoder = StreamingDecoder::new(put_back(head, error, rest));
+        Ok(Frames::Frame(Box::new(decoder.map_err(io::Error::other)?)))
+    }
+
+    /// Compares the checksum at the end of the frame, if it has one (RFC 8878, clause 3.1.1): the decoder works it out and
+    /// leaves it at that.
+    fn close(self) -> io::Result<Source> {
+        let (source, decoder) = self.into_parts();
+        match (decoder.get_checksum_from_data(), decoder.get_calculated_checksum()) {
+            (Some(written), Some(found)) if written != found => {
+                Err(io::Error::other("the compressed data is damaged: its checksum does not match"))
+            }
+            _ => Ok(source),
+        }
+    }
 }
+
+/// Passes over a skippable frame (RFC 8878, clause 3.1.2) that begins at `reader`, behind its magic number.
+fn skip_frame(mut reader: Source) -> io::Result<Source> {
+    let mut length = [0; 4];
+    reader.read_exact(&mut length)?;
+    let length = u64::from(u32::from_le_bytes(length));
+    let skipped = io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
+    if skipped == length { Ok(reader) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+type Lz4 = lz4_flex::frame::FrameDecoder<Watched>;
 
 /// Knows whether its end was met: `FrameDecoder` takes an end within a frame for that of the frame.
 struct Watched {
@@ -164,41 +176,18 @@ impl Read for Watched {
     }
 }
 
-impl Read for Lz4 {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if out.is_empty() {
-            return Ok(0);
-        }
-        loop {
-            match self {
-                Lz4::Frame(decoder) => {
-                    let count = decoder.read(out)?;
-                    if count > 0 {
-                        return Ok(count);
-                    }
-                    let Lz4::Frame(decoder) = std::mem::replace(self, Lz4::Between(None)) else {
-                        return Ok(0);
-                    };
-                    let Watched { source, ended } = decoder.into_inner();
-                    // A frame that ends together with the source has no end mark. The decoder
-                    // reports the end like a complete frame, so a truncated file would pass as a
-                    // shorter trace.
-                    if ended {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                    *self = Lz4::Between(Some(source));
-                }
-                Lz4::Between(source) => {
-                    let Some(mut reader) = source.take() else { return Ok(0) };
-                    let (head, error) = read_ahead(&mut reader, 1);
-                    if head.is_empty() && error.is_none() {
-                        return Ok(0);
-                    }
-                    let source = put_back(head, error, reader);
-                    let watched = Watched { source, ended: false };
-                    *self = Lz4::Frame(Box::new(lz4_flex::frame::FrameDecoder::new(watched)));
-                }
-            }
-        }
+impl Frame for Lz4 {
+    const HEAD_BYTES: usize = 1;
+
+    fn open(head: Vec<u8>, error: Option<io::Error>, rest: Source) -> io::Result<Frames<Lz4>> {
+        let watched = Watched { source: put_back(head, error, rest), ended: false };
+        Ok(Frames::Frame(Box::new(Lz4::new(watched))))
+    }
+
+    fn close(self) -> io::Result<Source> {
+        let Watched { source, ended } = self.into_inner();
+        // A frame that ends together with the source has no end mark. The decoder reports the end like a complete frame, so a
+        // truncated file would pass as a shorter trace.
+        if ended { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(source) }
     }
 }
