@@ -7,6 +7,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 
+use dyn_clone::DynClone;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
@@ -199,7 +200,7 @@ impl DeviceKinds {
 }
 
 /// The operations of every [`DeviceConfig`] behind a pointer.
-trait AnyConfig: Debug + Send + Sync {
+trait AnyConfig: Any + Debug + DynClone + Send + Sync {
     fn name(&self) -> &'static str;
     fn what(&self) -> &'static str;
     fn own_driver(&self) -> bool;
@@ -212,11 +213,10 @@ trait AnyConfig: Debug + Send + Sync {
     fn table(&self) -> Result<Table, toml::ser::Error>;
     fn toml(&self) -> Result<String, toml::ser::Error>;
     fn again(&self, table: Table) -> Option<DeviceSpec>;
-    fn copy(&self) -> Box<dyn AnyConfig>;
     fn same(&self, other: &dyn Any) -> bool;
-    fn any(&self) -> &dyn Any;
-    fn any_mut(&mut self) -> &mut dyn Any;
 }
+
+dyn_clone::clone_trait_object!(AnyConfig);
 
 impl<T: DeviceConfig> AnyConfig for T {
     fn name(&self) -> &'static str {
@@ -255,22 +255,13 @@ impl<T: DeviceConfig> AnyConfig for T {
     fn again(&self, table: Table) -> Option<DeviceSpec> {
         table.try_into::<T>().ok().map(DeviceSpec::new)
     }
-    fn copy(&self) -> Box<dyn AnyConfig> {
-        Box::new(self.clone())
-    }
     fn same(&self, other: &dyn Any) -> bool {
         other.downcast_ref::<T>().is_some_and(|other| other == self)
-    }
-    fn any(&self) -> &dyn Any {
-        self
-    }
-    fn any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }
 
 /// The file of a device of any kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DeviceSpec(Box<dyn AnyConfig>);
 
 impl DeviceSpec {
@@ -369,12 +360,12 @@ impl DeviceSpec {
 
     /// Its content, if it is of the kind `T`.
     pub fn get<T: DeviceConfig>(&self) -> Option<&T> {
-        self.0.any().downcast_ref()
+        (&*self.0 as &dyn Any).downcast_ref()
     }
 
     /// The same, to be changed.
     pub fn get_mut<T: DeviceConfig>(&mut self) -> Option<&mut T> {
-        self.0.any_mut().downcast_mut()
+        (&mut *self.0 as &mut dyn Any).downcast_mut()
     }
 }
 
@@ -384,15 +375,9 @@ impl<T: DeviceConfig> From<T> for DeviceSpec {
     }
 }
 
-impl Clone for DeviceSpec {
-    fn clone(&self) -> DeviceSpec {
-        DeviceSpec(self.0.copy())
-    }
-}
-
 impl PartialEq for DeviceSpec {
     fn eq(&self, other: &DeviceSpec) -> bool {
-        self.0.same(other.0.any())
+        self.0.same(&*other.0)
     }
 }
 

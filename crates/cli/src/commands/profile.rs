@@ -60,10 +60,10 @@ pub(crate) struct ProfileArgs {
     #[arg(long, conflicts_with_all = ["merge", "profile_method", "sizes", "depth", "points", "repeat", "threshold"])]
     map: bool,
     /// Operations to test: read, write or both [default: read,write].
-    #[arg(long, value_name = "OPS", value_delimiter = ',', value_parser = op)]
+    #[arg(long, value_name = "OPS", value_delimiter = ',')]
     ops: Vec<ProfileOp>,
     /// Request sizes: intervals SMALLEST..LARGEST/GAP [default: 8KiB..64KiB/8KiB,64KiB..4MiB/32KiB].
-    #[arg(long, value_name = "INTERVALS", value_delimiter = ',', value_parser = interval)]
+    #[arg(long, value_name = "INTERVALS", value_delimiter = ',')]
     sizes: Vec<SizeInterval>,
     /// Bytes from the start of the target that every test accesses [default: 1200MiB, or all of a
     /// smaller target; all with capacity and --map].
@@ -157,14 +157,6 @@ fn of_method() -> impl TypedValueParser<Value = MethodName> {
     PossibleValuesParser::new(methods.map(MethodName::name)).try_map(|word| {
         MethodName::ALL.into_iter().find(|method| method.name() == word).ok_or("unknown")
     })
-}
-
-fn op(text: &str) -> Result<ProfileOp, String> {
-    text.parse()
-}
-
-fn interval(text: &str) -> Result<SizeInterval, String> {
-    text.parse()
 }
 
 /// `10%` as 0.1.

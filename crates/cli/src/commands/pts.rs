@@ -28,7 +28,7 @@ pub(crate) struct PtsArgs {
     /// --write.
     pub(crate) target: String,
     /// Test to run: iops, throughput or latency.
-    #[arg(long, value_name = "TEST", default_value = "iops", value_parser = test)]
+    #[arg(long, value_name = "TEST", default_value = "iops")]
     test: Test,
     /// Device time of each load in a round [default: 1min on a real target, as in the specification; 100ms
     /// on a simulated target].
@@ -95,10 +95,6 @@ impl PtsArgs {
             write: self.real.write_spec(),
         }
     }
-}
-
-fn test(text: &str) -> Result<Test, String> {
-    text.parse()
 }
 
 /// `50%` or `50`.

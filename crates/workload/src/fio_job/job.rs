@@ -271,18 +271,18 @@ impl Reader<'_> {
             // Many shared job files contain `verify=0` or `cmdprio=0` from a template. Rejecting
             // them would reject files whose load is fully supported.
             let off = matches!(entry.value.as_deref(), Some("0" | "none" | "false"));
-            if verifies && OPTIONS.is_verified(key) {
+            if verifies && OPTIONS.verified.contains(key) {
                 continue;
             }
             if let Some(help) = OPTIONS.refusal(key) {
                 if !off {
                     return self.wrong(format!("fio's option `{key}` is not supported"), help);
                 }
-            } else if OPTIONS.is_without_effect(key) {
+            } else if OPTIONS.without_effect.contains(key) {
                 if !without.contains(&key) {
                     without.push(key);
                 }
-            } else if !OPTIONS.is_used(key) {
+            } else if !OPTIONS.used.contains(key) {
                 let help = "remove it, or tell us what you use it for";
                 return self.wrong(format!("fio's option `{key}` is not known"), help);
             }

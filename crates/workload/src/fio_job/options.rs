@@ -1,5 +1,6 @@
 //! The meaning of each option of fio. What is in no group of `options.toml` is unknown and refused by name.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -12,9 +13,9 @@ pub(super) static OPTIONS: LazyLock<Options> =
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Options {
-    without_effect: Vec<String>,
-    used: Vec<String>,
-    verified: Vec<String>,
+    pub(super) without_effect: BTreeSet<String>,
+    pub(super) used: BTreeSet<String>,
+    pub(super) verified: BTreeSet<String>,
     refused: Vec<Refused>,
 }
 
@@ -26,21 +27,6 @@ struct Refused {
 }
 
 impl Options {
-    /// Whether the option has no effect on the requests to the target.
-    pub(super) fn is_without_effect(&self, name: &str) -> bool {
-        self.without_effect.iter().any(|option| option == name)
-    }
-
-    /// Whether the reader of jobs carries the option over.
-    pub(super) fn is_used(&self, name: &str) -> bool {
-        self.used.iter().any(|option| option == name)
-    }
-
-    /// Whether a job that `ssdyno verify` writes and checks may have the option.
-    pub(super) fn is_verified(&self, name: &str) -> bool {
-        self.verified.iter().any(|option| option == name)
-    }
-
     /// What to do instead of an option that is not supported.
     pub(super) fn refusal(&self, name: &str) -> Option<&str> {
         let refused = |group: &&Refused| group.options.iter().any(|option| option == name);
@@ -62,5 +48,6 @@ mod tests {
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), count, "an option is in two groups");
+        assert!(read.verified.iter().all(|name| all.contains(&name)));
     }
 }
