@@ -159,7 +159,7 @@ impl Parts<'_> {
         result.window = Some(window);
         result.notes.extend(late);
         let searches = self.reports.iter().flat_map(|report| report.depth_searches.iter().cloned());
-        result.depth_searches = searches.map(Into::into).collect();
+        result.depth_searches = searches.collect();
         result.until = self.precision;
         result.stopped_because = Some(self.stop_reason());
         self.fill_cost(&mut result);

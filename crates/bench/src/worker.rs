@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use ssdyno_block::{Request, Time};
-use ssdyno_workload::{DepthSearch, WorkloadError, delayed};
+use ssdyno_workload::{DepthSearchResult, WorkloadError, delayed};
 
 use crate::clock::{Clock, exact_timers};
 use crate::content::Content;
@@ -65,7 +65,7 @@ pub(crate) struct JobReport {
     /// Its requests started whenever others completed.
     pub(crate) closed: bool,
     pub(crate) notes: Vec<String>,
-    pub(crate) depth_searches: Vec<DepthSearch>,
+    pub(crate) depth_searches: Vec<DepthSearchResult>,
     pub(crate) trace_error: Option<WorkloadError>,
     /// Of the thread, over the run.
     pub(crate) usage: Usage,

@@ -19,7 +19,6 @@
 mod bound;
 mod calendar;
 mod comparison;
-mod depth;
 mod faults;
 mod format;
 mod histogram;
@@ -49,7 +48,6 @@ mod warning;
 pub use bound::{BrokenBound, FigureBound};
 pub use calendar::CalendarTime;
 pub use comparison::{Change, Comparison, FigureComparison, PartComparison, Verdict};
-pub use depth::{DepthSearchResult, TriedDepthResult};
 pub use faults::{
     DeviceFaults, DriverAction, DriverActionKind, DriverRecovery, FaultsResult, NetworkFaults,
 };
@@ -79,6 +77,7 @@ pub use result::{
     IssueDelay, LatencyBin, LoadWindow, OwnCost, PackageEnergy, PartBusy, Power, RunResult,
     SCHEMA_VERSION, SeriesPoint, schema,
 };
+pub use ssdyno_workload::{DepthSearchResult, TriedDepthResult};
 pub use steady::{SteadyPeriod, SteadyState};
 pub use stop::{Ending, StopReason};
 pub use tail::TailVerdict;

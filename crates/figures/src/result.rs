@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_workload::DepthSearchResult;
 
-use crate::depth::DepthSearchResult;
 use crate::faults::FaultsResult;
 use crate::host::HostResult;
 use crate::hosts::{HostRun, OutsideWindow, ProbedSystem, ScrapedMetrics};
@@ -480,6 +480,13 @@ pub struct SeriesPoint {
     pub latency_ns_max: Option<f64>,
     /// Mean power; `null` without an energy model.
     pub power_watts: Option<Power>,
+}
+
+impl SeriesPoint {
+    /// Requests completed, of any operation.
+    pub fn requests(&self) -> u64 {
+        self.reads + self.writes + self.trims + self.flushes
+    }
 }
 
 /// Mean power over an interval, in watts. The parts sum to the total.

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Request, Time, counted};
 use ssdyno_figures::{
     ByOp, Confidence, Histogram, Invariant, Latency, LatencyAtMost, LatencyBin, LatencyByOp,
-    LiveSnapshot, RunResult, SCHEMA_VERSION, Warning, WarningKind, picoseconds, rank, seconds,
+    LiveSnapshot, RunResult, SCHEMA_VERSION, SeriesPoint, Warning, WarningKind, picoseconds, rank,
+    seconds,
 };
 
 use crate::batches::Batches;
@@ -552,7 +553,7 @@ fn when_errors(times: ErrorTimes, start: Time) -> String {
 
 fn series_sums(result: &RunResult, moved: u64) -> Invariant {
     let (series, requests, failed) = (&result.series, result.requests, result.errors);
-    let in_series: u64 = series.iter().map(|p| p.reads + p.writes + p.trims + p.flushes).sum();
+    let in_series: u64 = series.iter().map(SeriesPoint::requests).sum();
     let bytes: u64 = series.iter().map(|p| p.read_bytes + p.write_bytes).sum();
     let errors: u64 = series.iter().map(|p| p.errors).sum();
     let of_errors = match errors.max(failed) {

@@ -115,15 +115,14 @@ fn windows(series: &[SeriesPoint], load_seconds: f64, moments: u64) -> Option<Ve
     let series = &series[..covered];
     let each = (series.len() / WINDOWS).max(1).max(points_of_rounds(series)).max(of_moments);
     let window = |points: &[SeriesPoint]| {
-        let count = |p: &SeriesPoint| p.reads + p.writes + p.trims + p.flushes;
         let last = points.last();
         Window {
             from_seconds: points.first().map_or(0.0, |p| p.start_seconds),
             to_seconds: last.map_or(0.0, |p| p.start_seconds + p.length_seconds),
-            requests: points.iter().map(count).sum(),
+            requests: points.iter().map(SeriesPoint::requests).sum(),
             latency_ns_sum: points
                 .iter()
-                .filter_map(|p| Some(p.latency_ns_mean? * count(p) as f64))
+                .filter_map(|p| Some(p.latency_ns_mean? * p.requests() as f64))
                 .sum(),
         }
     };
@@ -147,8 +146,7 @@ const ROUNDS_LEAST: usize = 10;
 /// The requests of a closed loop complete together if they all take equally long, as those of bursts do. A window with one or
 /// two of such rounds, by turns, would show a change of the rate by half that is only its own place.
 fn points_of_rounds(series: &[SeriesPoint]) -> usize {
-    let is_empty =
-        |point: &SeriesPoint| point.reads + point.writes + point.trims + point.flushes == 0;
+    let is_empty = |point: &SeriesPoint| point.requests() == 0;
     let empty = series.iter().filter(|point| is_empty(point)).count();
     let rounds = series.chunk_by(|a, b| is_empty(a) == is_empty(b));
     let rounds =

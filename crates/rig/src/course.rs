@@ -162,8 +162,7 @@ pub(crate) fn energy_per_request(estimate: f64, series: &[SeriesPoint]) -> Optio
     let joules = |point: &SeriesPoint| {
         point.power_watts.map_or(0.0, |power| power.total * point.length_seconds)
     };
-    let requests =
-        |point: &SeriesPoint| (point.reads + point.writes + point.trims + point.flushes) as f64;
+    let requests = |point: &SeriesPoint| point.requests() as f64;
     let amounts: Vec<f64> = batches().map(|batch| batch.iter().map(joules).sum()).collect();
     let weights: Vec<f64> = batches().map(|batch| batch.iter().map(requests).sum()).collect();
     let interval = of_batches(estimate, &amounts, &weights)?;

@@ -183,7 +183,7 @@ impl SimRun {
         }
         .result(&mut recording);
         explain::fill(&mut result, self.why, explain.as_ref(), self.device.device.faults());
-        result.depth_searches = workload.depth_searches().into_iter().map(Into::into).collect();
+        result.depth_searches = workload.depth_searches();
         Ok(SimMeasured { result, recording, energy: by_unit.whole, broken: ended.broken, failure })
     }
 }

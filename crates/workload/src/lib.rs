@@ -31,7 +31,7 @@ pub use config::{
     AddressPattern, ArrivalKind, Arrivals, BlockSize, DEFAULT_REQUESTS, DiskSimSynthetic, Numbers,
     Pattern, WorkloadConfig, WorkloadKind, WriteData, WritesApart,
 };
-pub use depth::{DepthSearch, LatencyTarget, TriedDepth};
+pub use depth::{DepthSearchResult, LatencyTarget, TriedDepthResult};
 pub use error::{TraceLine, WorkloadError};
 pub use fio_job::{
     FioBatch, FioEnd, FioEngine, FioEntry, FioExit, FioFile, FioFiles, FioJob, FioRange, FioReplay,
@@ -161,7 +161,7 @@ pub trait Workload {
     }
 
     /// The outcomes of the searches for a depth, of each stream that searches.
-    fn depth_searches(&self) -> Vec<DepthSearch> {
+    fn depth_searches(&self) -> Vec<DepthSearchResult> {
         self.inner().map_or_else(Vec::new, |inner| inner.depth_searches())
     }
 

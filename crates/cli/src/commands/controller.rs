@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use ssdyno_session::Failure;
 
 #[cfg(target_os = "linux")]
-use crate::commands::enrolled::{self, ListArgs, RenewArgs, RevokeArgs};
+use crate::commands::enrolled::{self, IdentityArgs, RevokeArgs};
 #[cfg(target_os = "linux")]
 use crate::commands::invite::{self, InviteArgs};
 use crate::commands::plan::{self, PlanArgs};
@@ -25,14 +25,14 @@ enum ControllerVerb {
     Invite(InviteArgs),
     /// List the certificates of enrolled workers: names, serial numbers, dates and states.
     #[cfg(target_os = "linux")]
-    List(ListArgs),
+    List(IdentityArgs),
     /// Revoke the certificate of a worker. This controller then refuses to connect to the worker.
     #[cfg(target_os = "linux")]
     Revoke(RevokeArgs),
     /// Replace the key and the certificate of this controller, and revoke the old certificate. A worker
     /// refuses the old certificate after the next connection from this controller.
     #[cfg(target_os = "linux")]
-    Renew(RenewArgs),
+    Renew(IdentityArgs),
 }
 
 pub(crate) fn run(args: &ControllerArgs, output: Output) -> Result<(), Failure> {

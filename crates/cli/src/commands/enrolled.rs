@@ -13,12 +13,20 @@ use ssdyno_session::Failure;
 use crate::hosts::identity;
 use crate::output::Output;
 
+/// The identity of this controller.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct ListArgs {
+pub(crate) struct IdentityArgs {
     /// Directory with the authority and the certificate of this controller [default:
     /// $XDG_CONFIG_HOME/ssdyno/controller].
     #[arg(long, value_name = "DIR")]
     identity: Option<PathBuf>,
+}
+
+impl IdentityArgs {
+    /// The directory with it.
+    pub(crate) fn directory(&self) -> Result<PathBuf, Failure> {
+        identity(self.identity.as_deref(), "controller")
+    }
 }
 
 #[derive(Clone, Debug, Args)]
@@ -26,35 +34,24 @@ pub(crate) struct RevokeArgs {
     /// A name or an address in the worker's certificate, or the serial number of the certificate, as
     /// `controller list` shows them. A name revokes all valid certificates with that name.
     name: String,
-    /// Directory with the authority and the certificate of this controller [default:
-    /// $XDG_CONFIG_HOME/ssdyno/controller].
-    #[arg(long, value_name = "DIR")]
-    identity: Option<PathBuf>,
+    #[command(flatten)]
+    identity: IdentityArgs,
 }
 
-#[derive(Clone, Debug, Args)]
-pub(crate) struct RenewArgs {
-    /// Directory with the authority and the certificate of this controller [default:
-    /// $XDG_CONFIG_HOME/ssdyno/controller].
-    #[arg(long, value_name = "DIR")]
-    identity: Option<PathBuf>,
-}
-
-pub(crate) fn list(args: &ListArgs, output: Output) -> Result<(), Failure> {
-    let workers = enrolled_workers(&identity(args.identity.as_deref(), "controller")?)?;
+pub(crate) fn list(args: &IdentityArgs, output: Output) -> Result<(), Failure> {
+    let workers = enrolled_workers(&args.directory()?)?;
     output.either(|| table(&workers), || json!({ "workers": values(&workers) }))
 }
 
 pub(crate) fn revoke(args: &RevokeArgs, output: Output) -> Result<(), Failure> {
-    let directory = identity(args.identity.as_deref(), "controller")?;
-    let revoked = revoke_worker(&directory, &args.name)?;
+    let revoked = revoke_worker(&args.identity.directory()?, &args.name)?;
     let line =
         |one: &WorkerCertificate| format!("revoked {}: {}\n", one.serial, one.names.join(", "));
     output.either(|| revoked.iter().map(line).collect(), || json!({ "revoked": values(&revoked) }))
 }
 
-pub(crate) fn renew(args: &RenewArgs, output: Output) -> Result<(), Failure> {
-    let serial = renew_controller(&identity(args.identity.as_deref(), "controller")?)?;
+pub(crate) fn renew(args: &IdentityArgs, output: Output) -> Result<(), Failure> {
+    let serial = renew_controller(&args.directory()?)?;
     let text = || format!("this controller has a new certificate; {serial} is revoked\n");
     output.either(text, || json!({ "revoked_serial": serial }))
 }

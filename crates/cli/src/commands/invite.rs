@@ -1,7 +1,6 @@
 //! `ssdyno controller invite`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +10,7 @@ use ssdyno_cluster::{Invitation, InvitationOptions};
 use ssdyno_session::Failure;
 
 use crate::args::positive_span;
-use crate::hosts::identity;
+use crate::commands::enrolled::IdentityArgs;
 use crate::output::{Output, tell};
 use crate::progress::interrupted;
 
@@ -34,10 +33,8 @@ pub(crate) struct InviteArgs {
     /// machine, and the address from which the worker connects].
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
-    /// Directory with the authority and the certificate of this controller [default:
-    /// $XDG_CONFIG_HOME/ssdyno/controller].
-    #[arg(long, value_name = "DIR")]
-    identity: Option<PathBuf>,
+    #[command(flatten)]
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(args: &InviteArgs, output: Output) -> Result<(), Failure> {
@@ -48,8 +45,7 @@ pub(crate) fn run(args: &InviteArgs, output: Output) -> Result<(), Failure> {
         worker_days: args.hosts_valid,
         names: args.name.clone(),
     };
-    let directory = identity(args.identity.as_deref(), "controller")?;
-    let invitation = Invitation::open(&directory, options)?;
+    let invitation = Invitation::open(&args.identity.directory()?, options)?;
     let (token, place) = (invitation.token(), invitation.place());
     output.either(
         || format!("{token}\n"),

@@ -221,23 +221,27 @@ pub(super) fn highest(lines: &[Vec<(f64, f64)>]) -> f64 {
 }
 
 pub(super) fn iops_over_time(r: &RunResult) -> String {
-    let per_second =
-        |n: u64, p: &SeriesPoint| (p.length_seconds > 0.0).then(|| n as f64 / p.length_seconds);
     let n = &r.requests_by_op;
-    let mut named = Vec::new();
-    if n.read > 0 {
-        named.push(("read", steps(&r.series, |p| per_second(p.reads, p))));
-    }
-    if n.write > 0 {
-        named.push(("write", steps(&r.series, |p| per_second(p.writes, p))));
-    }
-    if n.trim > 0 {
-        named.push(("trim", steps(&r.series, |p| per_second(p.trims, p))));
-    }
-    if r.errors > 0 {
-        named.push(("error", steps(&r.series, |p| per_second(p.errors, p))));
-    }
+    let kinds: [(&str, u64, fn(&SeriesPoint) -> u64); 4] = [
+        ("read", n.read, |p| p.reads),
+        ("write", n.write, |p| p.writes),
+        ("trim", n.trim, |p| p.trims),
+        ("error", r.errors, |p| p.errors),
+    ];
+    let named = rates(r, &kinds);
     lines_over_time(r, "Requests per second", "requests per second", rate_tick, named)
+}
+
+/// The counts of a second, of each kind of which there were some in the run: its name, their number, and that of a point.
+fn rates(
+    r: &RunResult,
+    kinds: &[(&'static str, u64, fn(&SeriesPoint) -> u64)],
+) -> Vec<(&'static str, Vec<(f64, f64)>)> {
+    let of = |(name, _, pick): &(&'static str, u64, fn(&SeriesPoint) -> u64)| {
+        let rate = |p: &SeriesPoint| pick(p) as f64 / p.length_seconds;
+        (*name, steps(&r.series, |p| (p.length_seconds > 0.0).then(|| rate(p))))
+    };
+    kinds.iter().filter(|(_, count, _)| *count > 0).map(of).collect()
 }
 
 /// Draws each of several hosts as a line, in the colours of a plot; with more hosts than colours, draws those with the
@@ -269,15 +273,9 @@ pub(super) fn hosts_over_time(r: &RunResult) -> Vec<String> {
 }
 
 pub(super) fn throughput_over_time(r: &RunResult) -> String {
-    let per_second =
-        |n: u64, p: &SeriesPoint| (p.length_seconds > 0.0).then(|| n as f64 / p.length_seconds);
-    let mut named = Vec::new();
-    if r.requests_by_op.read > 0 {
-        named.push(("read", steps(&r.series, |p| per_second(p.read_bytes, p))));
-    }
-    if r.requests_by_op.write > 0 {
-        named.push(("write", steps(&r.series, |p| per_second(p.write_bytes, p))));
-    }
+    let n = &r.requests_by_op;
+    let named =
+        rates(r, &[("read", n.read, |p| p.read_bytes), ("write", n.write, |p| p.write_bytes)]);
     lines_over_time(r, "Throughput", "bytes per second", bytes_tick, named)
 }
 

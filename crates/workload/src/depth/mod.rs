@@ -21,6 +21,8 @@ mod search;
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time};
 
 use crate::{Finished, TraceLine, Workload, WorkloadError, WorkloadStep};
@@ -62,37 +64,43 @@ impl LatencyTarget {
     }
 }
 
-/// The outcome of a search for a depth.
-#[derive(Clone, PartialEq, Debug)]
-pub struct DepthSearch {
-    /// The job of a job file that made it.
+/// Result of a search for the greatest depth at which latencies stay below a target (fio: `latency_target`). Unless
+/// `latency_run` is set, the other figures cover only a final run at `depth`.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DepthSearchResult {
+    /// The job of a job file; `null` for another workload.
     pub job: Option<String>,
-    /// The goal.
-    pub target: LatencyTarget,
+    /// The latency target: the longest latency of a request that counts as in time.
+    pub latency_target_ns: u64,
+    /// Duration of the test of each depth.
+    pub latency_window_ns: u64,
+    /// Share of the requests of a window that had to be in time, in percent.
+    pub latency_percentile: f64,
+    /// The depth followed the latencies until the end of the run.
+    pub latency_run: bool,
     /// Greatest number of requests outstanding that the search may try.
     pub depth_max: u64,
-    /// The depth that was found, or the last depth tried if none was found.
+    /// The depth that the search found; if it found none, the last depth that it tried.
     pub depth: u64,
-    /// The search is over: `depth` is the greatest that met the target, twice in a row. With
-    /// [`keeps_adapting`](LatencyTarget::keeps_adapting): the window that was judged last met it.
+    /// `depth` is the greatest depth that met the target. With `latency_run`: the last window met the target.
     pub met: bool,
-    /// Windows that were judged, in order.
-    pub tried: Vec<TriedDepth>,
+    /// Windows that were judged, in order: the first thousand.
+    pub tried: Vec<TriedDepthResult>,
 }
 
-/// A depth that was tried for a window.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct TriedDepth {
+/// A depth that was tried.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TriedDepthResult {
     /// Requests outstanding.
     pub depth: u64,
-    /// When the window began, from the start of the job.
-    pub start: Time,
-    /// How long it was.
-    pub length: Time,
-    /// Requests that completed in it without an error.
+    /// Start of the window, from the start of the job.
+    pub start_seconds: f64,
+    /// Length of the window.
+    pub seconds: f64,
+    /// Requests that completed in the window without an error.
     pub requests: u64,
-    /// Requests that completed within the latency target.
-    pub in_time: u64,
+    /// Requests of the window that were in time.
+    pub requests_in_time: u64,
 }
 
 // The list is part of the result file. A job that adapts for a day with windows of 100 ms would
@@ -161,7 +169,7 @@ struct Searching {
     is_over: bool,
     /// The window that was judged last met the target.
     is_met: bool,
-    tried: Vec<TriedDepth>,
+    tried: Vec<TriedDepthResult>,
     /// Windows in a row that failed at depth 1.
     failed_at_lowest: u32,
     /// No depth meets the target. It stays so when the error has been asked for, as notes are asked for later.
@@ -211,8 +219,13 @@ impl Searching {
         // The first windows are kept and not the last ones, because they show the search itself.
         // Later ones of an adapting job repeat the same few depths.
         if self.tried.len() < TRIED_MAX {
-            let requests = self.completed;
-            self.tried.push(TriedDepth { depth, start: since, length, requests, in_time });
+            self.tried.push(TriedDepthResult {
+                depth,
+                start_seconds: since.as_s_f64(),
+                seconds: length.as_s_f64(),
+                requests: self.completed,
+                requests_in_time: in_time,
+            });
         }
         self.is_met = share >= self.target.percentile;
         self.since = None;
@@ -315,7 +328,7 @@ impl Searching {
     fn missed(&self) -> String {
         let last = self.tried.last().filter(|_| self.is_over && !self.is_met);
         last.map_or_else(String::new, |last| {
-            let share = 100.0 * last.in_time as f64 / last.requests as f64;
+            let share = 100.0 * last.requests_in_time as f64 / last.requests as f64;
             format!(", and {share:.2} % of their requests were in time")
         })
     }
@@ -373,13 +386,17 @@ impl Workload for Searching {
         }
     }
 
-    fn depth_searches(&self) -> Vec<DepthSearch> {
-        vec![DepthSearch {
+    fn depth_searches(&self) -> Vec<DepthSearchResult> {
+        let LatencyTarget { latency, window, percentile, keeps_adapting } = self.target;
+        vec![DepthSearchResult {
             job: self.at.as_ref().map(|at| at.text.trim_matches(['[', ']']).to_owned()),
-            target: self.target,
+            latency_target_ns: latency.as_ns(),
+            latency_window_ns: window.as_ns(),
+            latency_percentile: percentile,
+            latency_run: keeps_adapting,
             depth_max: self.depth_max,
             depth: self.search.depth(),
-            met: if self.target.keeps_adapting { self.is_met } else { self.is_found() },
+            met: if keeps_adapting { self.is_met } else { self.is_found() },
             tried: self.tried.clone(),
         }]
     }

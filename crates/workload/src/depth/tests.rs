@@ -14,7 +14,7 @@ const FACTS: TargetFacts = TargetFacts { capacity_bytes: 1 << 30, sector_bytes: 
 
 /// What a run on the target was.
 struct Played {
-    search: DepthSearch,
+    search: DepthSearchResult,
     notes: String,
     error: Option<String>,
     /// When it ended, and from when on it was to be recorded.
@@ -103,7 +103,7 @@ fn the_greatest_depth_that_meets_the_target_is_found() {
         assert!(recorded.iter().all(|latency| *latency <= SERVICE * fits), "{recorded:?}");
         let usual = recorded.iter().filter(|latency| **latency == SERVICE * fits).count();
         assert!(usual + 2 * fits as usize >= recorded.len() && recorded.len() >= 990, "{usual}");
-        let passed = |tried: &TriedDepth| tried.in_time == tried.requests;
+        let passed = |tried: &TriedDepthResult| tried.requests_in_time == tried.requests;
         assert!(search.tried.iter().all(|tried| passed(tried) == (tried.depth <= fits)));
         assert!(played.error.is_none() && played.most_outstanding as u64 <= depth);
     }
@@ -188,12 +188,13 @@ fn with_latency_run_the_depth_follows() {
 fn the_search_begins_after_the_ramp_up() {
     let played = play(config(&plan(64, 450, "ramp_up = 5000")).unwrap(), usize::MAX);
     let first = played.search.tried[0];
-    assert_eq!((first.depth, first.start, played.search.depth), (1, SERVICE * 5_000, 4));
+    let start = (SERVICE * 5_000).as_s_f64();
+    assert_eq!((first.depth, first.start_seconds, played.search.depth), (1, start, 4));
     let text =
         "[a]\nrw=randread\nioengine=libaio\niodepth=64\nlatency_target=450\nlatency_window=100ms\n";
     let played =
         play(fio(&format!("{text}ramp_time=2s\ntime_based\nruntime=60\n")).unwrap(), usize::MAX);
-    assert_eq!((played.search.tried[0].start, played.search.depth), (Time::from_s(2), 4));
+    assert_eq!((played.search.tried[0].start_seconds, played.search.depth), (2.0, 4));
     assert!(played.notes.contains("[a]: latency_target: depth 4"), "{}", played.notes);
 }
 
@@ -203,13 +204,13 @@ fn job_files_are_honoured() {
     let text = "[a]\nrw=randread\nbs=128k\ndirect=1\nioengine=libaio\niodepth=32\nlatency_target=1050\n\
                 latency_window=50000\nlatency_percentile=99.0\n";
     let played = play(fio(&format!("{text}time_based\nruntime=600\n")).unwrap(), usize::MAX);
-    let LatencyTarget { latency, window, percentile, keeps_adapting } = played.search.target;
-    assert_eq!((latency, window), (Time::from_us(1_050), Time::from_ms(50)));
-    assert_eq!((percentile, keeps_adapting), (99.0, false));
+    let search = &played.search;
+    assert_eq!((search.latency_target_ns, search.latency_window_ns), (1_050_000, 50_000_000));
+    assert_eq!((search.latency_percentile, search.latency_run), (99.0, false));
     assert_eq!((played.search.depth, played.search.job.as_deref()), (10, Some("a")));
     assert!(played.end < Time::from_s(2), "it ends when the depth is found");
     let played = play(fio(&format!("{text}latency_run=1\nsize=512m\n")).unwrap(), usize::MAX);
-    assert!(played.search.target.keeps_adapting && played.issued == 4096);
+    assert!(played.search.latency_run && played.issued == 4096);
     // Off, as in fio.
     assert!(fio(&text.replace("=1050", "=0")).unwrap().depth_searches().is_empty());
 }

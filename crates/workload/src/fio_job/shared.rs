@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ssdyno_block::Time;
 
-use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
+use crate::{DepthSearchResult, Finished, Workload, WorkloadError, WorkloadStep};
 
 /// A thread with nothing outstanding asks again after this time, and each further time after twice as long, up to this
 /// limit during a search for a depth: many idle threads must not keep the cores from the others.
@@ -71,7 +71,7 @@ impl Workload for Part {
         self.whole(|whole| whole.recorded_from(stream))
     }
 
-    fn depth_searches(&self) -> Vec<DepthSearch> {
+    fn depth_searches(&self) -> Vec<DepthSearchResult> {
         if self.first { self.whole(|whole| whole.depth_searches()) } else { Vec::new() }
     }
 

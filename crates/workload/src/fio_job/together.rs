@@ -4,7 +4,7 @@ use ssdyno_block::Time;
 
 use super::FioStream;
 use super::delayed::delayed;
-use crate::{DepthSearch, Finished, TargetFacts, Workload, WorkloadError, WorkloadStep};
+use crate::{DepthSearchResult, Finished, TargetFacts, Workload, WorkloadError, WorkloadStep};
 
 /// A stream and how far it is.
 struct Part {
@@ -176,7 +176,7 @@ impl Workload for Together {
         start.saturating_add(part.stream.ramp).max(found)
     }
 
-    fn depth_searches(&self) -> Vec<DepthSearch> {
+    fn depth_searches(&self) -> Vec<DepthSearchResult> {
         let workloads = self.parts.iter().filter_map(|part| part.workload.as_ref());
         workloads.flat_map(|workload| workload.depth_searches()).collect()
     }
