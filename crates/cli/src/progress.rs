@@ -4,8 +4,7 @@ use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ssdyno_cluster::ClusterProgress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdyno_figures::{nanoseconds, rate, seconds};
 use ssdyno_rig::{KeepGoing, RunProgress};
 use ssdyno_session::{Failure, FailureKind, Goal, RunPhase};
@@ -113,44 +112,6 @@ pub(crate) fn flow() -> KeepGoing {
     if interrupted() { KeepGoing::Stop } else { KeepGoing::Continue }
 }
 
-/// All bars of a verb.
-pub(crate) struct Board {
-    bars: Option<MultiProgress>,
-}
-
-impl Board {
-    pub(crate) fn new() -> Board {
-        let terminal = std::io::stderr().is_terminal();
-        let target = ProgressDrawTarget::stderr_with_hz(10);
-        Board { bars: terminal.then(|| MultiProgress::with_draw_target(target)) }
-    }
-
-    /// Lines instead of bars, wherever they go.
-    pub(crate) fn plain() -> Board {
-        Board { bars: None }
-    }
-
-    /// One more run.
-    pub(crate) fn meter(&self, name: &str, goal: Goal) -> Meter {
-        let bar = self.bars.as_ref().map(|bars| {
-            let known = goal.requests.is_some() || goal.duration.is_some();
-            let template = match known {
-                true => "{prefix} [{bar:30}] {percent:>3} % {msg}",
-                false => "{prefix} {spinner} {msg}",
-            };
-            let style = ProgressStyle::with_template(template)
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
-            let bar = bars.add(ProgressBar::new(STEPS).with_style(style.progress_chars("=> ")));
-            bar.set_prefix(name.to_owned());
-            bar.set_message("preparing the device");
-            bar.tick();
-            bar
-        });
-        let (name, started) = (name.to_owned(), Instant::now());
-        Meter { bar, goal, name, started, loaded: None, lines: 0 }
-    }
-}
-
 /// The progress of one run.
 pub(crate) struct Meter {
     bar: Option<ProgressBar>,
@@ -163,6 +124,28 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// With a bar where `bar` allows it and there is a terminal, otherwise in lines.
+    fn new(name: &str, goal: Goal, bar: bool) -> Meter {
+        let bar = (bar && std::io::stderr().is_terminal()).then(|| {
+            let known = goal.requests.is_some() || goal.duration.is_some();
+            let template = match known {
+                true => "{prefix} [{bar:30}] {percent:>3} % {msg}",
+                false => "{prefix} {spinner} {msg}",
+            };
+            let style = ProgressStyle::with_template(template)
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            let target = ProgressDrawTarget::stderr_with_hz(10);
+            let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+            let bar = bar.with_style(style.progress_chars("=> "));
+            bar.set_prefix(name.to_owned());
+            bar.set_message("preparing the device");
+            bar.tick();
+            bar
+        });
+        let (name, started) = (name.to_owned(), Instant::now());
+        Meter { bar, goal, name, started, loaded: None, lines: 0 }
+    }
+
     /// To be called as the runner does.
     pub(crate) fn update(&mut self, progress: &RunProgress) -> KeepGoing {
         let share = progress.preparing.or_else(|| self.goal.share(progress));
@@ -236,8 +219,7 @@ impl Watch {
         let screen = live.then(|| Screen::open(name, workload, goal, real)).flatten();
         match screen {
             Some(screen) => Watch::Screen(Box::new(screen)),
-            None if !live || plain() => Watch::Meter(Board::plain().meter(name, goal)),
-            None => Watch::Meter(Board::new().meter(name, goal)),
+            None => Watch::Meter(Meter::new(name, goal, live && !plain())),
         }
     }
 
@@ -284,37 +266,6 @@ impl Watch {
 
 /// How often the progress of several hosts is put together: that is most of what a controller of many hosts does.
 pub(crate) const TOGETHER_EVERY: Duration = Duration::from_millis(100);
-
-/// The progress of a run on several hosts.
-pub(crate) struct HostsWatch {
-    watch: Watch,
-    told: Option<Instant>,
-}
-
-impl HostsWatch {
-    /// Shows it with `watch`.
-    pub(crate) fn new(watch: Watch) -> HostsWatch {
-        HostsWatch { watch, told: None }
-    }
-
-    /// Shows `hosts`, if it is time; says what to do next.
-    pub(crate) fn update(&mut self, hosts: &ClusterProgress) -> KeepGoing {
-        if self.told.is_some_and(|told| told.elapsed() < TOGETHER_EVERY) {
-            return flow();
-        }
-        self.told = Some(Instant::now());
-        match self.watch.update(&hosts.merged()) {
-            KeepGoing::Stop => KeepGoing::Stop,
-            // Workers tell distributions by themselves.
-            KeepGoing::Continue | KeepGoing::LiveSnapshot => KeepGoing::Continue,
-        }
-    }
-
-    /// The terminal is restored.
-    pub(crate) fn finish(self) {
-        self.watch.finish();
-    }
-}
 
 /// The progress of work that is counted: the simulations of a paper, the blocks of a verification.
 pub(crate) struct CountMeter {

@@ -1,7 +1,7 @@
 //! `ssdyno controller run`.
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
@@ -11,7 +11,7 @@ use ssdyno_block::units::Span;
 use ssdyno_cluster::{
     Hosts, PlanFile, PlanOutcome, PlanResult, PlanRun, PlannedStep, ProberAddress,
 };
-use ssdyno_figures::Keep;
+use ssdyno_figures::{Keep, KeepGoing};
 use ssdyno_report::RunDirectory;
 use ssdyno_session::{ErrorBody, Failure, is_real};
 
@@ -21,7 +21,7 @@ use crate::hosts::ReachArgs;
 use crate::options::in_text;
 use crate::output::{Output, end};
 use crate::program;
-use crate::progress::{HostsWatch, Watch, flow, interrupted};
+use crate::progress::{TOGETHER_EVERY, Watch, flow, interrupted};
 use crate::results::{HEADING, ResultsArgs, keep};
 
 #[derive(Clone, Debug, Args)]
@@ -82,10 +82,20 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
         plan.keep_in(folder, format!("{stem} - plan"));
     }
     while let Some(step) = plan.next() {
-        let meter = meter(args, step, plan.step_count())?;
-        let mut meter = HostsWatch::new(meter);
+        let mut meter = meter(args, step, plan.step_count())?;
+        let mut told: Option<Instant> = None;
         let began = program::identity().provenance();
-        plan.step(began, interrupted, &mut |hosts| meter.update(hosts));
+        plan.step(began, interrupted, &mut |hosts| {
+            if told.is_some_and(|told| told.elapsed() < TOGETHER_EVERY) {
+                return flow();
+            }
+            told = Some(Instant::now());
+            match meter.update(&hosts.merged()) {
+                KeepGoing::Stop => KeepGoing::Stop,
+                // Workers tell distributions by themselves.
+                KeepGoing::Continue | KeepGoing::LiveSnapshot => KeepGoing::Continue,
+            }
+        });
         meter.finish();
     }
     conclude(plan.end(), output)
