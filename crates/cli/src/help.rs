@@ -10,9 +10,10 @@ use crate::verbs::Cli;
 /// `help.toml`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Help {
+pub(crate) struct Help {
     exit_codes: String,
     texts: BTreeMap<String, String>,
+    pub(crate) other_tools: BTreeMap<String, String>,
     verbs: Vec<VerbHelp>,
 }
 
@@ -28,7 +29,7 @@ struct VerbHelp {
 }
 
 impl Help {
-    fn load() -> Help {
+    pub(crate) fn load() -> Help {
         toml::from_str(include_str!("help.toml")).unwrap_or_default()
     }
 }
@@ -54,7 +55,7 @@ impl VerbHelp {
 
 /// The command line with both lengths of help.
 pub(crate) fn command() -> Command {
-    let Help { exit_codes, texts, verbs } = Help::load();
+    let Help { exit_codes, texts, verbs, .. } = Help::load();
     let mut command = Cli::command().after_help(exit_codes);
     for help in verbs {
         // A verb of another system only.

@@ -89,29 +89,19 @@ impl SideArgs {
             "buffered" | "wait" => real.iopoll = false,
             "no_probes" => real.probe_interval = None,
             "probe_interval" => real.no_probes = false,
-            _ if RIVALS_OF_FIO.contains(&id) => load.fio = None,
+            _ if replaced_by_fio(id) => load.fio = None,
             _ => {}
         }
     }
 }
 
-/// The options that a job file replaces.
-const RIVALS_OF_FIO: [&str; 14] = [
-    "workload",
-    "depth",
-    "block_size",
-    "read_percent",
-    "rate",
-    "trace_format",
-    "timing",
-    "trace_depth",
-    "trace_device",
-    "trace_origin",
-    "trace_slot",
-    "trace_ids",
-    "trace_columns",
-    "beyond_end",
-];
+/// Whether `id` is an option that a job file replaces.
+fn replaced_by_fio(id: &str) -> bool {
+    let mut command = SideArgs::command();
+    command.build();
+    let mut fio = command.get_arguments().filter(|arg| arg.get_id() == "fio");
+    fio.any(|fio| command.get_arg_conflicts_with(fio).iter().any(|other| other.get_id() == id))
+}
 
 /// The error of the words in `option`.
 fn refused(option: &str, mut error: clap::Error) -> Failure {
@@ -124,7 +114,7 @@ fn refused(option: &str, mut error: clap::Error) -> Failure {
     let (message, rest) = told(&error);
     let usual = "use options of `ssdyno run` that set the load or the host, such as --a '--queues single \
          -d 16'";
-    let help = known_elsewhere.map(str::to_owned).or((!rest.is_empty()).then_some(rest));
+    let help = known_elsewhere.or((!rest.is_empty()).then_some(rest));
     Failure::usage(format!("in `{option}`: {message}"))
         .with_help(help.unwrap_or_else(|| usual.to_owned()))
 }
@@ -201,26 +191,22 @@ mod tests {
         let mut command = SideArgs::command();
         command.build();
         let mut pairs: Vec<(String, String)> = Vec::new();
-        for arg in command.get_arguments() {
+        for arg in command.get_arguments().filter(|arg| arg.get_id() != "fio") {
             for other in command.get_arg_conflicts_with(arg) {
                 let pair = (arg.get_id().to_string(), other.get_id().to_string());
                 pairs.push(pair);
             }
         }
-        let mut known: Vec<(String, String)> = RIVALS_OF_FIO
-            .iter()
-            .map(|other| ("fio", *other))
-            .chain([
-                ("fio", "requests"),
-                ("duration", "requests"),
-                ("buffered", "iopoll"),
-                ("wait", "iopoll"),
-                ("no_probes", "probe_interval"),
-            ])
-            .map(|(one, other)| (one.to_owned(), other.to_owned()))
-            .collect();
+        let mut known = [
+            ("duration", "requests"),
+            ("buffered", "iopoll"),
+            ("wait", "iopoll"),
+            ("no_probes", "probe_interval"),
+        ]
+        .map(|(one, other)| (one.to_owned(), other.to_owned()));
         pairs.sort();
         known.sort();
         assert_eq!(pairs, known);
+        assert!(replaced_by_fio("trace_ids") && !replaced_by_fio("seed"));
     }
 }

@@ -2,28 +2,10 @@
 
 use clap::error::{ContextKind, ContextValue};
 
+use crate::help::Help;
+
 /// Options that create or destroy contents: the program must never suggest them.
 pub(crate) const DESTROYING: [&str; 4] = ["--write", "--destroy", "--overwrite", "--size"];
-
-/// Names of other tools for options that have another name here.
-const CALLED_HERE: &[(&[&str], &str)] = &[
-    (&["--iops"], "`--rate 20k` sets the number of requests that arrive per second"),
-    (&["--qd", "--queue-depth"], "`--depth 8` sets the number of outstanding requests"),
-    (&["--blocksize"], "`--block-size 4k` sets the size of requests"),
-    (&["--time", "--duration"], "`--for 10s` sets the duration"),
-    (
-        &["--rw", "--readwrite", "--pattern"],
-        "`--workload` sets the load: randread, randwrite, seqread, seqwrite, mixed (`ssdyno list \
-         workloads`)",
-    ),
-    (&["--reads"], "`--read-percent 70` sets the share of reads"),
-    (
-        &["--numjobs", "--threads-count"],
-        "`--jobs 4` sets the number of threads that share the load",
-    ),
-    (&["--ioengine"], "`--engine io_uring` or `threads` sets the I/O engine"),
-    (&["--filename"], "the target needs no option: `ssdyno run /dev/nvme0n1`"),
-];
 
 /// Takes suggestions out of `error` that would destroy something.
 pub(crate) fn harmless(mut error: clap::Error) -> clap::Error {
@@ -55,9 +37,9 @@ fn offers(tip: &str) -> bool {
 }
 
 /// The name here of the option `wrong` of other tools.
-pub(crate) fn called_here(wrong: &str) -> Option<&'static str> {
+pub(crate) fn called_here(wrong: &str) -> Option<String> {
     let name = wrong.split('=').next().unwrap_or(wrong);
-    CALLED_HERE.iter().find(|(names, _)| names.contains(&name)).map(|(_, help)| *help)
+    Help::load().other_tools.remove(name)
 }
 
 #[cfg(test)]
@@ -142,7 +124,7 @@ mod tests {
         assert_eq!(called_here("--workload"), None);
         let command = Cli::command();
         let run = command.find_subcommand("run").unwrap();
-        for name in CALLED_HERE.iter().flat_map(|(names, _)| *names) {
+        for name in Help::load().other_tools.keys() {
             let exists = run.get_arguments().any(|arg| arg.get_long() == Some(&name[2..]));
             assert!(!exists, "{name} exists");
         }

@@ -14,26 +14,34 @@ use crate::account::{CAUSES, CpuCause};
 /// Activity of a core that spins for a lock: beside those of the causes.
 const LOCK_WAIT: u8 = CAUSES as u8;
 
-/// The events of the cores of a [`Host`](crate::Host). Times are those of the host.
+/// The events of the cores of a [`Host`](crate::Host), not heard if there is no other method for them. Times are those of the host.
 pub trait CoreWatch: Debug + Send {
     /// For so many cores.
     fn new(cores: u16) -> Self;
     /// `time` was charged to `core`; its place follows.
-    fn charged(&mut self, core: u16, cause: CpuCause, time: Time);
+    #[inline(always)]
+    fn charged(&mut self, _core: u16, _cause: CpuCause, _time: Time) {}
     /// What was charged is a thread's step that ends at `end`, or later by the interrupts until then.
-    fn begun(&mut self, core: u16, end: Time);
+    #[inline(always)]
+    fn begun(&mut self, _core: u16, _end: Time) {}
     /// The step has ended.
-    fn ended(&mut self, core: u16);
+    #[inline(always)]
+    fn ended(&mut self, _core: u16) {}
     /// What was charged was interrupt work from `from` to `to`.
-    fn interrupted(&mut self, core: u16, from: Time, to: Time);
+    #[inline(always)]
+    fn interrupted(&mut self, _core: u16, _from: Time, _to: Time) {}
     /// What was charged lies before `end`, in one piece.
-    fn placed(&mut self, core: u16, end: Time);
+    #[inline(always)]
+    fn placed(&mut self, _core: u16, _end: Time) {}
     /// The core begins to spin.
-    fn spins(&mut self, core: u16);
+    #[inline(always)]
+    fn spins(&mut self, _core: u16) {}
     /// It has spun from `from` to `to`, for a lock or for the device, with the interrupts in between.
-    fn spun(&mut self, core: u16, cause: CpuCause, from: Time, to: Time);
+    #[inline(always)]
+    fn spun(&mut self, _core: u16, _cause: CpuCause, _from: Time, _to: Time) {}
     /// Hands what was heard to `log`, in the time of its readers.
-    fn show(&mut self, log: &mut EventLog);
+    #[inline(always)]
+    fn show(&mut self, _log: &mut EventLog) {}
 }
 
 /// Nobody.
@@ -45,22 +53,6 @@ impl CoreWatch for Unwatched {
     fn new(_: u16) -> Unwatched {
         Unwatched
     }
-    #[inline(always)]
-    fn charged(&mut self, _: u16, _: CpuCause, _: Time) {}
-    #[inline(always)]
-    fn begun(&mut self, _: u16, _: Time) {}
-    #[inline(always)]
-    fn ended(&mut self, _: u16) {}
-    #[inline(always)]
-    fn interrupted(&mut self, _: u16, _: Time, _: Time) {}
-    #[inline(always)]
-    fn placed(&mut self, _: u16, _: Time) {}
-    #[inline(always)]
-    fn spins(&mut self, _: u16) {}
-    #[inline(always)]
-    fn spun(&mut self, _: u16, _: CpuCause, _: Time, _: Time) {}
-    #[inline(always)]
-    fn show(&mut self, _: &mut EventLog) {}
 }
 
 /// Events for a timeline: a core is a part, its work the activity, none of which overlap.

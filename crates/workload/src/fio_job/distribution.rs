@@ -64,8 +64,7 @@ impl Distribution {
 pub(super) fn in_zones(zones: &[Zone], whole: f64) -> Vec<HotPart> {
     let all: f64 = zones.iter().map(|zone| zone.weight).sum();
     let used = zones.iter().filter(|zone| zone.weight > 0.0 && zone.length > 0.0);
-    used.map(|zone| HotPart { space: zone.length / whole, access: zone.weight / all })
-        .collect()
+    used.map(|zone| HotPart { space: zone.length / whole, access: zone.weight / all }).collect()
 }
 
 /// Reads the option for reads, writes and trims. `Err` says what to write instead.
