@@ -48,7 +48,7 @@ mod watch;
 mod wear;
 
 #[cfg(test)]
-mod search_oracle;
+mod search_tests;
 
 pub use blocks::Blocks;
 pub use config::{Cleaning, Fill, FtlConfig, HotCold, Placement, Precondition, WearLevelling};
