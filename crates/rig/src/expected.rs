@@ -272,16 +272,21 @@ fn has_room(blocks: u32, utilisation: f64, pages: u32) -> bool {
     spare * f64::from(pages.min(16)) >= ROOM_LEAST
 }
 
-/// Tells why not in the notes.
-fn has_room_noted(result: &mut RunResult, blocks: u32, utilisation: f64, pages: u32) -> bool {
-    let holds = has_room(blocks, utilisation, pages);
+/// `holds`, of what the forms need; tells `why` not in the notes.
+fn noted(result: &mut RunResult, holds: bool, why: std::fmt::Arguments<'_>) -> bool {
     if !holds {
-        let spare = f64::from(blocks) * (1.0 - utilisation);
-        result.notes.push(format!(
-            "no expected write amplification: planes have {spare:.0} spare blocks of {pages} pages, which is too few for the closed forms"
-        ));
+        result.notes.push(format!("no expected write amplification: {why}"));
     }
     holds
+}
+
+/// Tells why not in the notes.
+fn has_room_noted(result: &mut RunResult, blocks: u32, utilisation: f64, pages: u32) -> bool {
+    let spare = f64::from(blocks) * (1.0 - utilisation);
+    let why = format_args!(
+        "planes have {spare:.0} spare blocks of {pages} pages, which is too few for the closed forms"
+    );
+    noted(result, has_room(blocks, utilisation, pages), why)
 }
 
 /// Share of victims without a page to gain up to which they do not matter.
@@ -293,12 +298,10 @@ const BLOCKS_LEAST: u32 = 200;
 
 /// Tells why not in the notes.
 fn has_blocks_enough(result: &mut RunResult, blocks_per_plane: u32) -> bool {
-    if blocks_per_plane < BLOCKS_LEAST {
-        result.notes.push(format!(
-            "no expected write amplification: planes have {blocks_per_plane} blocks, and the closed forms need at least {BLOCKS_LEAST}"
-        ));
-    }
-    blocks_per_plane >= BLOCKS_LEAST
+    let why = format_args!(
+        "planes have {blocks_per_plane} blocks, and the closed forms need at least {BLOCKS_LEAST}"
+    );
+    noted(result, blocks_per_plane >= BLOCKS_LEAST, why)
 }
 
 /// The same for pools: harmonic mean of their blocks, weighted by the pages that are programmed there.
@@ -307,13 +310,11 @@ const POOL_BLOCKS_LEAST: f64 = 100.0;
 
 /// Tells why not in the notes.
 fn has_pools_enough(result: &mut RunResult, blocks: f64) -> bool {
-    if blocks < POOL_BLOCKS_LEAST {
-        result.notes.push(format!(
-            "no expected write amplification: the pools of a plane have an effective mean of \
-             {blocks:.0} blocks, and the closed forms need at least {POOL_BLOCKS_LEAST}"
-        ));
-    }
-    blocks >= POOL_BLOCKS_LEAST
+    let why = format_args!(
+        "the pools of a plane have an effective mean of {blocks:.0} blocks, and the closed forms \
+         need at least {POOL_BLOCKS_LEAST}"
+    );
+    noted(result, blocks >= POOL_BLOCKS_LEAST, why)
 }
 
 /// Blocks cleaned, in each pool, from which on write amplification is put beside its closed form. Fewer come when
@@ -325,12 +326,10 @@ const CLEANED_LEAST: u64 = 200;
 fn has_cleaned_enough(result: &mut RunResult, pools: u64) -> bool {
     let least = CLEANED_LEAST * pools;
     let cleaned = result.flash_operations.map_or(0, |operations| operations.erases);
-    if cleaned < least {
-        result.notes.push(format!(
-            "no expected write amplification: {cleaned} blocks were cleaned, and an estimate needs at least {least}; run longer"
-        ));
-    }
-    cleaned >= least
+    let why = format_args!(
+        "{cleaned} blocks were cleaned, and an estimate needs at least {least}; run longer"
+    );
+    noted(result, cleaned >= least, why)
 }
 
 /// Writes of the ramp-up by logical pages after which hot and cold pages are mixed as they stay:

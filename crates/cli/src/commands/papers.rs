@@ -88,9 +88,7 @@ impl PapersArgs {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Some(HostsOptions { program, version, seconds, repeats: self.repeat }))
     }
-}
 
-impl PapersArgs {
     /// Where runs are kept, if they are.
     fn cache(&self) -> Result<RunCache, Failure> {
         if self.keep == Keep::None {
