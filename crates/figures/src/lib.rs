@@ -46,7 +46,7 @@ mod victims;
 mod warning;
 
 pub use bound::{BrokenBound, FigureBound};
-pub use calendar::CalendarTime;
+pub use calendar::rfc3339;
 pub use comparison::{Change, Comparison, FigureComparison, PartComparison, Verdict};
 pub use faults::{
     DeviceFaults, DriverAction, DriverActionKind, DriverRecovery, FaultsResult, NetworkFaults,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ssdyno_figures::{CalendarTime, RunResult};
+use ssdyno_figures::{RunResult, rfc3339};
 use ssdyno_record::{Rows, write_csv, write_parquet};
 
 use crate::error::ResultError;
@@ -244,8 +244,7 @@ fn safe(name: &str) -> String {
 
 /// `20261121T010203Z`: ISO 8601 basic form, which sorts and needs no escaping.
 fn utc(seconds: u64) -> String {
-    let CalendarTime { year, month, day, hour, minute, second } = CalendarTime::of(seconds);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+    rfc3339(seconds).replace(['-', ':'], "")
 }
 
 #[cfg(test)]

@@ -105,9 +105,7 @@ impl Setting {
         }
         inner.insert(last.to_owned(), self.value.clone());
     }
-}
 
-impl Setting {
     /// Takes the value as people write it in a shell, where the key takes no such value as it is: `1e6` and `40k` for a whole
     /// number, `7%` for a share, `FIFO` for `fifo`, `8192` for a size of so many bytes.
     fn understand(&mut self) {

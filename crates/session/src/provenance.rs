@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ssdyno_figures::{CalendarTime, Provenance, RunResult};
+use ssdyno_figures::{Provenance, RunResult, rfc3339};
 use ssdyno_prober::{MachineOrigin, StorageOrigin};
 
 use crate::prepare::{Prepared, Target};
@@ -35,7 +35,7 @@ impl ProgramIdentity {
             version: self.version.clone(),
             commit: self.commit.clone(),
             command: self.command.clone(),
-            started: CalendarTime::of(since_1970.as_secs()).to_string(),
+            started: rfc3339(since_1970.as_secs()),
             ..Provenance::default()
         }
     }

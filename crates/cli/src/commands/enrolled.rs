@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use ssdyno_cluster::{
     CertificateState, WorkerCertificate, enrolled_workers, renew_controller, revoke_worker,
 };
-use ssdyno_figures::CalendarTime;
+use ssdyno_figures::rfc3339;
 use ssdyno_session::Failure;
 
 use crate::hosts::identity;
@@ -56,14 +56,13 @@ pub(crate) fn renew(args: &IdentityArgs, output: Output) -> Result<(), Failure> 
     output.either(text, || json!({ "revoked_serial": serial }))
 }
 
-fn moment(unix_s: i64) -> CalendarTime {
-    CalendarTime::of(u64::try_from(unix_s).unwrap_or_default())
+fn moment(unix_s: i64) -> String {
+    rfc3339(u64::try_from(unix_s).unwrap_or_default())
 }
 
 /// A day is enough in a table.
 fn day(unix_s: i64) -> String {
-    let CalendarTime { year, month, day, .. } = moment(unix_s);
-    format!("{year:04}-{month:02}-{day:02}")
+    moment(unix_s).chars().take_while(|c| *c != 'T').collect()
 }
 
 fn state(state: CertificateState) -> &'static str {
@@ -97,12 +96,12 @@ fn values(workers: &[WorkerCertificate]) -> Vec<Value> {
         let mut value = json!({
             "names": one.names,
             "serial": one.serial,
-            "enrolled": moment(one.enrolled_unix_s).to_string(),
-            "valid_until": moment(one.ends_unix_s).to_string(),
+            "enrolled": moment(one.enrolled_unix_s),
+            "valid_until": moment(one.ends_unix_s),
             "state": state(one.state),
         });
         if let CertificateState::Revoked(at) = one.state {
-            value["revoked"] = json!(moment(at).to_string());
+            value["revoked"] = json!(moment(at));
         }
         value
     };

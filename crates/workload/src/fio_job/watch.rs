@@ -71,7 +71,7 @@ pub(super) fn watched(
         watch,
         at,
         lengths: VecDeque::new(),
-        moved: (0, 0),
+        moved: [0, 0],
         cycle: None,
         sample: None,
         samples,
@@ -86,8 +86,8 @@ struct Watched {
     at: TraceLine,
     /// Of what is outstanding, in the order of issue: the oldest is taken to complete first.
     lengths: VecDeque<u32>,
-    /// Requests and bytes completed.
-    moved: (u64, u64),
+    /// Requests and bytes completed, as [`Counted`] has them.
+    moved: [u64; 2],
     /// The beginning of the present cycle of the minimum rate, and the bytes moved until then.
     cycle: Option<(Time, u64)>,
     /// The same for the samples of steadiness.
@@ -100,20 +100,13 @@ struct Watched {
 }
 
 impl Watched {
-    fn moved(&self, counted: Counted) -> u64 {
-        match counted {
-            Counted::Requests => self.moved.0,
-            Counted::Bytes => self.moved.1,
-        }
-    }
-
     /// Judges the cycle that is over at `now`, if one is.
     fn look_at_floor(&mut self, now: Time) {
         let Some(floor) = self.watch.floor else { return };
         if now < SETTLE {
             return;
         }
-        let moved = self.moved(floor.counted);
+        let moved = self.moved[floor.counted as usize];
         // The cycle begins at the first look after the settling time. The start of the job would
         // include the slow first requests, which fio excludes for 2 s.
         let (since, before) = *self.cycle.get_or_insert((now, moved));
@@ -149,7 +142,7 @@ impl Watched {
         if now < steady.ramp {
             return;
         }
-        let moved = self.moved(steady.counted);
+        let moved = self.moved[steady.counted as usize];
         let (mut since, mut before) = *self.sample.get_or_insert((now, moved));
         if now.saturating_sub(since) < SAMPLE {
             return;
@@ -242,8 +235,8 @@ impl Workload for Watched {
         // A second that is over at `now` excludes this completion.
         self.look(now);
         let length = self.lengths.pop_front().unwrap_or(0);
-        self.moved.0 += u64::from(length > 0);
-        self.moved.1 += u64::from(length);
+        self.moved[Counted::Requests as usize] += u64::from(length > 0);
+        self.moved[Counted::Bytes as usize] += u64::from(length);
         self.inner.completed(finished, now);
     }
 
