@@ -51,18 +51,21 @@ pub fn repeated_figures(side: &RepeatedRuns) -> Vec<HeadlineFigure> {
     HEADLINES.iter().filter_map(of).collect()
 }
 
+/// The figure `name` of `run`.
+fn figure(run: &RunResult, name: &str) -> Option<HeadlineFigure> {
+    headline_figures(run).into_iter().find(|figure| figure.name == name)
+}
+
 /// The figure `name` of each run; `None` where a run has none.
 fn values(runs: &[RunResult], name: &str) -> Option<Vec<f64>> {
-    let of = |run| headline_figures(run).into_iter().find(|figure| figure.name == name);
     let values: Vec<f64> =
-        runs.iter().map(|run| of(run).map(|f| f.value)).collect::<Option<_>>()?;
+        runs.iter().map(|run| Some(figure(run, name)?.value)).collect::<Option<_>>()?;
     (!values.is_empty() && values.iter().all(|value| value.is_finite())).then_some(values)
 }
 
 /// Whether the figure `name` of any of `runs` is a lower bound.
 fn any_lower_bound(runs: &[RunResult], name: &str) -> bool {
-    let of = |run| headline_figures(run).into_iter().find(|figure| figure.name == name);
-    runs.iter().filter_map(of).any(|figure| figure.is_lower_bound)
+    runs.iter().filter_map(|run| figure(run, name)).any(|figure| figure.is_lower_bound)
 }
 
 /// Compares `second` with `first`, which ran as often, run by run: run *i* of both has the same seed, or the same round.

@@ -169,9 +169,7 @@ impl SweepArgs {
         }
         plan
     }
-}
 
-impl SweepArgs {
     /// The sweep, on this machine or on the workers of Dask.
     fn prepared(&self, sweep: Sweep) -> Result<PreparedTask, Failure> {
         let Some(address) = self.dask.clone() else { return Ok(PreparedTask::from(sweep)) };

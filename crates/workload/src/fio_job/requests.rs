@@ -164,12 +164,8 @@ impl Turns {
         for (behind, share) in self.behind.iter_mut().zip(self.shares) {
             *behind += share;
         }
-        let mut most = 0;
-        for direction in 1..3 {
-            if self.behind[direction] > self.behind[most] {
-                most = direction;
-            }
-        }
+        let further = |most, way| if self.behind[way] > self.behind[most] { way } else { most };
+        let most = (1..3).fold(0, further);
         self.behind[most] -= 1.0;
         most
     }

@@ -31,6 +31,7 @@ const IDS: [&str; 3] =
 const LEFT_OUT_TOLD: usize = 10;
 
 /// A machine, and the facts about it outside configuration space.
+#[derive(Default)]
 pub(super) struct MachineFacts {
     pub(super) tree: Tree,
     pub(super) mp: Option<MpTable>,
@@ -74,17 +75,7 @@ impl MachineFacts {
     fn new(tree: Tree) -> MachineFacts {
         let known = |f: &&ssdyno_pci::Function| f.firmware_knew_it() == Some(false);
         let unrecognised = tree.functions.iter().filter(known).map(|f| f.address).collect();
-        MachineFacts {
-            tree,
-            mp: None,
-            names: BTreeMap::new(),
-            drivers: BTreeMap::new(),
-            interrupts: BTreeMap::new(),
-            bar_bytes: BTreeMap::new(),
-            unrecognised,
-            no_room: Vec::new(),
-            remarks: Vec::new(),
-        }
+        MachineFacts { tree, unrecognised, ..MachineFacts::default() }
     }
 }
 
