@@ -132,11 +132,9 @@ impl Layout {
         let wrong = |key: &str, problem: String, help: &str| {
             Err(error(&format!("zones[{index}].{key}"), problem, help))
         };
-        if !(1..=TRACK_SECTORS_MOST).contains(&table.sectors_per_track) {
-            let help = "set the number of sectors of a track, such as 390";
-            let problem = format!("{} is outside 1 to 65536", table.sectors_per_track);
-            return wrong("sectors_per_track", problem, help);
-        }
+        let help = "set the number of sectors of a track, such as 390";
+        let key = format!("disk.zones[{index}].sectors_per_track");
+        ConfigError::within(key, table.sectors_per_track, 1..=TRACK_SECTORS_MOST, help)?;
         let sectors = u64::from(table.sectors_per_track);
         let skew = |given: Option<f64>, switch: u64| -> Option<u64> {
             let least = || (switch as f64 * sectors as f64 / self.turn as f64).ceil() + 1.0;

@@ -110,11 +110,7 @@ impl NetworkFaultConfig {
             let problem = "with error, drop and reset together, almost no command gets through";
             return Err(ConfigError::new("faults.drop", problem, "use shares such as 0.01"));
         }
-        if !(1..=1000).contains(&tries) {
-            let problem = format!("{tries} is outside 1 to 1000");
-            return Err(ConfigError::new("faults.tries", problem, "use a number such as 5"));
-        }
-        Ok(())
+        ConfigError::within("faults.tries", tries, 1..=1000, "use a number such as 5")
     }
 }
 

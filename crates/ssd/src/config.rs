@@ -33,13 +33,6 @@ pub enum WaitingOrder {
     CLook,
 }
 
-fn one() -> u32 {
-    1
-}
-fn deep() -> u32 {
-    1024
-}
-
 /// The `[controller]` table.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -60,7 +53,7 @@ pub struct ControllerConfig {
 impl Default for ControllerConfig {
     fn default() -> ControllerConfig {
         ControllerConfig {
-            cores: one(),
+            cores: 1,
             command_time: Span::default(),
             page_time: Span::default(),
             dram_bandwidth: None,
@@ -81,7 +74,7 @@ pub struct QueueConfig {
 
 impl Default for QueueConfig {
     fn default() -> QueueConfig {
-        QueueConfig { depth: deep(), waiting: WaitingOrder::default() }
+        QueueConfig { depth: 1024, waiting: WaitingOrder::default() }
     }
 }
 
@@ -173,20 +166,10 @@ impl Config {
 
     /// Checks what no part checks by itself.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        if self.queue.depth == 0 || self.queue.depth > 1 << 20 {
-            return Err(ConfigError::new(
-                "queue.depth",
-                format!("{} is outside 1 to 1048576", self.queue.depth),
-                "set the number of requests that the device works on at a time, such as 1024",
-            ));
-        }
-        if self.controller.cores == 0 || self.controller.cores > 256 {
-            return Err(ConfigError::new(
-                "controller.cores",
-                format!("{} is outside 1 to 256", self.controller.cores),
-                "set the number of firmware cores; cores cost no time if command_time is 0us",
-            ));
-        }
+        let help = "set the number of requests that the device works on at a time, such as 1024";
+        ConfigError::within("queue.depth", self.queue.depth, 1..=1 << 20, help)?;
+        let help = "set the number of firmware cores; cores cost no time if command_time is 0us";
+        ConfigError::within("controller.cores", self.controller.cores, 1..=256, help)?;
         if let Some(rate) = self.controller.dram_bandwidth.filter(|rate| !RATES.contains(&rate.0)) {
             return Err(ConfigError::new(
                 "controller.dram_bandwidth",

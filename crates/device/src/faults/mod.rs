@@ -76,11 +76,8 @@ fn is_zero(share: &f64) -> bool {
 /// # Errors
 /// [`ConfigError`] names `faults.` and `key`.
 pub fn check_share(key: &str, share: f64) -> Result<(), ConfigError> {
-    if (0.0..=1.0).contains(&share) {
-        return Ok(());
-    }
-    let problem = format!("{share} is outside 0 to 1");
-    Err(ConfigError::new(format!("faults.{key}"), problem, "use a share such as 0.001"))
+    let help = "use a share such as 0.001";
+    ConfigError::within(format!("faults.{key}"), share, 0.0..=1.0, help)
 }
 
 /// Checks the times of a table `[faults]` by their keys, and that the shares, with their keys, leave
