@@ -90,15 +90,11 @@ pub enum ChannelOrder {
     CommandsThenDataOut,
 }
 
-fn yes() -> bool {
-    true
-}
-fn overtakes() -> u32 {
-    64
-}
-/// tCBSY and tRCBSY, typical: Micron MT29F2G08ABAEA.
-fn cache_busy() -> Span {
-    Span(Time::from_us(3))
+ssdyno_block::defaults! {
+    yes: bool = true;
+    overtakes: u32 = 64;
+    /// tCBSY and tRCBSY, typical: Micron MT29F2G08ABAEA.
+    cache_busy: Span = Span(Time::from_us(3));
 }
 
 /// The `[flash]` table.

@@ -63,11 +63,13 @@ pub enum Fill {
     Random,
 }
 
-fn one() -> f64 {
-    1.0
-}
-fn alone() -> u32 {
-    1
+ssdyno_block::defaults! {
+    one: f64 = 1.0;
+    alone: u32 = 1;
+    greedy: Cleaning = Cleaning::Greedy;
+    order: String = "CWDP".into();
+    five_percent: f64 = 0.05;
+    hundred: u32 = 100;
 }
 
 /// The `[precondition]` table.
@@ -89,7 +91,7 @@ pub struct Precondition {
 
 impl Default for Precondition {
     fn default() -> Precondition {
-        Precondition { fill: Fill::default(), share: 1.0, together: alone() }
+        Precondition { fill: Fill::default(), share: 1.0, together: 1 }
     }
 }
 
@@ -119,19 +121,6 @@ pub enum Cleaning {
     CostBenefit,
     /// The best of the `cleaning_window` blocks that were closed first; 1/8 of the plane by default.
     Windowed,
-}
-
-fn greedy() -> Cleaning {
-    Cleaning::Greedy
-}
-fn order() -> String {
-    "CWDP".into()
-}
-fn five_percent() -> f64 {
-    0.05
-}
-fn hundred() -> u32 {
-    100
 }
 
 /// Makes [`FtlConfig`], in which an FTL with keys of its own has a table for them.
