@@ -145,34 +145,27 @@ pub const HOST_WORK: [&str; 15] = [
 /// NVMe allows 32 power states (NVM Express base 2.0, clause 8.15); tables hold that many.
 const LOW_POWER_STATES: usize = 32;
 
-/// Why a flash operation was done.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum FlashCause {
-    /// A request of the host, at once or out of the write buffer.
-    Host,
-    /// The mapping table, fetched or written back.
-    Mapping,
-    /// Cleaning, merging, wear levelling.
-    Cleaning,
-    /// Pages of the mapping table that cleaning made out of date. No request waits for them, as for
-    /// cleaning, but a reader who asks where the work goes wants them with the mapping table: in a DFTL
-    /// they can be most of all programs.
-    MappingUpdate,
-    /// Not a flash operation.
-    None,
+ssdyno_block::named! {
+    /// Why a flash operation was done.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum FlashCause: name {
+        /// A request of the host, at once or out of the write buffer.
+        Host = "host",
+        /// The mapping table, fetched or written back.
+        Mapping = "mapping",
+        /// Cleaning, merging, wear levelling.
+        Cleaning = "cleaning",
+        /// Pages of the mapping table that cleaning made out of date. No request waits for them, as for
+        /// cleaning, but a reader who asks where the work goes wants them with the mapping table: in a DFTL
+        /// they can be most of all programs.
+        MappingUpdate = "mapping update",
+        /// Not a flash operation.
+        None = "device",
+    }
 }
 
 impl FlashCause {
-    /// All causes, in the order of their numbers.
-    pub const ALL: [FlashCause; 5] = [
-        FlashCause::Host,
-        FlashCause::Mapping,
-        FlashCause::Cleaning,
-        FlashCause::MappingUpdate,
-        FlashCause::None,
-    ];
-
     /// Whether the work is done because of cleaning, so that no request waits for it.
     #[must_use]
     pub const fn follows_cleaning(self) -> bool {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bandwidth, Bytes, Span, Watts};
 use ssdyno_block::{ConfigError, Time};
 
-use crate::cache::{CacheConfig, FileSystemConfig, check_cache, check_file_system};
+use crate::cache::{CacheConfig, FileSystemConfig, check_cache, check_file_system, error};
 use crate::cost::{Cost, Frequency};
 
 /// A host file that cannot be used.
@@ -252,8 +252,6 @@ impl HostConfig {
     /// # Errors
     /// [`ConfigError`] names the key.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let error =
-            |key: &str, problem: &str, help: &str| Err(ConfigError::new(key, problem, help));
         if self.cpu.cores == 0 || self.cpu.cores > 1024 {
             return error(
                 "cpu.cores",
@@ -307,12 +305,8 @@ impl HostConfig {
         }
         Ok(())
     }
-}
 
-impl HostConfig {
     fn check_cache(&self) -> Result<(), ConfigError> {
-        let error =
-            |key: &str, problem: &str, help: &str| Err(ConfigError::new(key, problem, help));
         if self.stack.system_calls > 10_000 || !(0.0..=1e4).contains(&self.stack.extra_switches) {
             let help = "set the system calls and switches of one request, such as 14 and 2.8";
             return error("stack.system_calls", "calls or switches outside 0 to 10000", help);

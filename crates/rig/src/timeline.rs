@@ -7,9 +7,7 @@
 use std::io::{self, Write};
 
 use ssdyno_block::{Status, Time};
-use ssdyno_engine::events::{
-    Activity, Busy, EventReader, FlashCause, PartEvent, PartKind, UnitNames,
-};
+use ssdyno_engine::events::{Activity, Busy, EventReader, PartEvent, PartKind, UnitNames};
 use ssdyno_figures::{DriverActionKind, FaultsResult};
 use ssdyno_record::Rows;
 
@@ -103,7 +101,7 @@ impl Timeline {
                 ",\n{{\"ph\":\"X\",\"pid\":{process},\"tid\":{thread},\"name\":\"{}\",\"cat\":\"{}\",\
                  \"ts\":{},\"dur\":{},\"args\":{{\"operations\":{}}}}}",
                 self.activity(event),
-                cause(event.cause),
+                event.cause.name(),
                 Microseconds(event.from),
                 Microseconds(length),
                 event.operations,
@@ -272,17 +270,6 @@ impl EventReader for Timeline {
     }
 }
 
-/// Why, as the category of an event.
-fn cause(cause: FlashCause) -> &'static str {
-    match cause {
-        FlashCause::Host => "host",
-        FlashCause::Mapping => "mapping",
-        FlashCause::Cleaning => "cleaning",
-        FlashCause::MappingUpdate => "mapping update",
-        FlashCause::None => "device",
-    }
-}
-
 /// A time as the format wants it, without the rounding of a floating-point number.
 struct Microseconds(Time);
 
@@ -295,6 +282,7 @@ impl std::fmt::Display for Microseconds {
 
 #[cfg(test)]
 mod tests {
+    use ssdyno_engine::events::FlashCause;
     use ssdyno_figures::{DeviceFaults, DriverAction};
 
     use super::*;

@@ -106,7 +106,7 @@ ssdyno_block::defaults! {
     journal_size: Bytes = Bytes(32 << 20);
 }
 
-fn error(key: &str, problem: &str, help: &str) -> Result<(), ConfigError> {
+pub(crate) fn error(key: &str, problem: &str, help: &str) -> Result<(), ConfigError> {
     Err(ConfigError::new(key, problem, help))
 }
 

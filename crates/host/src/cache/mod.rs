@@ -9,5 +9,5 @@ mod tests;
 mod write;
 
 pub use config::{CacheConfig, FileSystemConfig, Journal};
-pub(crate) use config::{check_cache, check_file_system};
+pub(crate) use config::{check_cache, check_file_system, error};
 pub(crate) use state::{CacheState, Piece};
