@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::de::DeserializeOwned;
 use ssdyno_figures::Keep;
 use ssdyno_report::{ResultError, RunDirectory};
 use ssdyno_session::{Failure, ResultFolder, unwritable};
@@ -26,11 +27,11 @@ pub(crate) struct ResultsArgs {
     pub(crate) results: PathBuf,
 }
 
-/// A parser of `--keep` that takes `words`, each the name of a [`Keep`].
-pub(crate) fn keep<const N: usize>(
-    words: [&'static str; N],
-) -> impl TypedValueParser<Value = Keep> {
-    PossibleValuesParser::new(words).try_map(|word| word.parse::<Keep>())
+/// A parser that takes `words`, each the name of a value in files.
+pub(crate) fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    words: &'static [&'static str],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(words).try_map(|word| serde_json::from_value::<T>(word.into()))
 }
 
 /// The parser of `--name`. A name is refused before a target is made for the run, and not after it.

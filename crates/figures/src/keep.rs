@@ -1,7 +1,5 @@
 //! The parts of a run to keep.
 
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,16 +21,4 @@ pub enum Keep {
     /// No files. A simulated run has rows in memory, for exact percentiles. A run in wall time has no rows, as with
     /// `summary`: a fast target completes more requests in an hour than memory has room for.
     None,
-}
-
-impl FromStr for Keep {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Keep, String> {
-        match text {
-            "all" => Ok(Keep::All),
-            "summary" => Ok(Keep::Summary),
-            "none" => Ok(Keep::None),
-            _ => Err(format!("`{text}` is not one of `all`, `summary` and `none`")),
-        }
-    }
 }

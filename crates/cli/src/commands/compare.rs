@@ -18,7 +18,7 @@ use crate::gates::{self, JunitArgs};
 use crate::options::{in_text, option_of};
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
-use crate::results::{HEADING, ResultsArgs, keep, place};
+use crate::results::{HEADING, ResultsArgs, one_of, place};
 use crate::side::SideArgs;
 use crate::task;
 
@@ -61,7 +61,7 @@ pub(crate) struct CompareArgs {
     pub(crate) common: SideArgs,
     /// Data to keep: all (result.json and report.html of the comparison) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
-          value_parser = keep(["all", "none"]))]
+          value_parser = one_of::<Keep>(&["all", "none"]))]
     pub(crate) keep: Keep,
     /// Write comparison.csv: a line for each side, and with --runs also for each run, with all figures,
     /// bounds and ratios.

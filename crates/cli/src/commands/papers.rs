@@ -20,7 +20,7 @@ use crate::args::requests;
 use crate::diagnose;
 use crate::output::{Output, end, tell};
 use crate::progress::CountMeter;
-use crate::results::{HEADING, ResultsArgs, keep, place};
+use crate::results::{HEADING, ResultsArgs, one_of, place};
 
 /// Where runs are kept, below the directory of results.
 const CACHE: &str = "papers-cache";
@@ -64,7 +64,7 @@ pub(crate) struct PapersArgs {
     pub(crate) fresh: bool,
     /// Data to keep: all (report.json, the figures, and runs for later reuse) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
-          value_parser = keep(["all", "none"]))]
+          value_parser = one_of::<Keep>(&["all", "none"]))]
     pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,

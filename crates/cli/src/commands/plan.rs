@@ -22,7 +22,7 @@ use crate::options::in_text;
 use crate::output::{Output, end};
 use crate::program;
 use crate::progress::{TOGETHER_EVERY, Watch, flow, interrupted};
-use crate::results::{HEADING, ResultsArgs, keep};
+use crate::results::{HEADING, ResultsArgs, one_of};
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PlanArgs {
@@ -46,7 +46,7 @@ pub(crate) struct PlanArgs {
     no_live: bool,
     /// Data to keep: summary (a directory for each step, and one table) or none (no files).
     #[arg(long, value_name = "WHAT", default_value = "summary", help_heading = HEADING,
-          value_parser = keep(["summary", "none"]))]
+          value_parser = one_of::<Keep>(&["summary", "none"]))]
     keep: Keep,
     #[command(flatten)]
     results: ResultsArgs,

@@ -20,7 +20,7 @@ use crate::options::{in_failure_of_task, in_text_of_task};
 use crate::output::{Output, end, tell};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
-use crate::results::{HEADING, ResultsArgs, keep, place};
+use crate::results::{HEADING, ResultsArgs, one_of, place};
 use crate::scheduler_files::{SchedulerFileArgs, SchedulerFiles};
 use crate::task;
 
@@ -112,7 +112,7 @@ pub(crate) struct ProfileArgs {
     real: RealArgs,
     /// Data to keep: all (result.json and report.html) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
-          value_parser = keep(["all", "none"]))]
+          value_parser = one_of::<Keep>(&["all", "none"]))]
     keep: Keep,
     #[command(flatten)]
     results: ResultsArgs,

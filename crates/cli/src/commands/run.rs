@@ -30,7 +30,7 @@ use crate::program;
 use crate::progress::{POLL_EVERY, TOGETHER_EVERY, Watch};
 use crate::real::RealArgs;
 use crate::replay::{self, Origin};
-use crate::results::{self, HEADING, ResultsArgs, keep, place};
+use crate::results::{self, HEADING, ResultsArgs, one_of, place};
 use crate::swept::Swept;
 use crate::task::other_result;
 use crate::timeline::{TimelineArgs, TimelineFile};
@@ -67,7 +67,7 @@ pub(crate) struct RunArgs {
     /// disk), summary (no rows: constant memory use, percentiles within 0.4 %), or none (no files, and no
     /// rows on a real target) [default: all; summary with --hosts; with --spec the value in the file].
     #[arg(long, value_name = "WHAT", help_heading = HEADING,
-          value_parser = keep(["all", "summary", "none"]))]
+          value_parser = one_of::<Keep>(&["all", "summary", "none"]))]
     pub(crate) keep: Option<Keep>,
     /// Write series.csv: rates, percentiles and the largest latency for each interval. If the run keeps
     /// rows on this machine, also write requests.csv, in the order of issue: a trace that --workload can

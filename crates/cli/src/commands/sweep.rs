@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::units::Span;
@@ -26,7 +25,7 @@ use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
 use crate::replay::{self, Origin, quoted};
-use crate::results::{HEADING, ResultsArgs, keep, place};
+use crate::results::{HEADING, ResultsArgs, one_of, place};
 use crate::task;
 
 /// Heading of the options about designs.
@@ -63,7 +62,7 @@ pub(crate) struct SweepArgs {
     /// search uses earlier results to choose promising designs (NSGA-II); --designs and --time are its
     /// budget. bisection finds the highest rate within the bound of --require.
     #[arg(long, value_name = "HOW", default_value = "grid", help_heading = DESIGNS,
-          value_parser = PossibleValuesParser::new(["grid", "random", "latin-hypercube", "search", "bisection"]).map(|how| sampling(&how)))]
+          value_parser = one_of::<Sampling>(&["grid", "random", "latin-hypercube", "search", "bisection"]))]
     sampling: Sampling,
     /// Number of designs to draw; for a search, the maximum number of designs to run.
     #[arg(long, value_name = "N", value_parser = requests, help_heading = DESIGNS)]
@@ -92,23 +91,13 @@ pub(crate) struct SweepArgs {
     real: RealArgs,
     /// Data to keep: all (sweep.parquet, result.json, report.html) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
-          value_parser = keep(["all", "none"]))]
+          value_parser = one_of::<Keep>(&["all", "none"]))]
     keep: Keep,
     /// Also write the table as sweep.csv.
     #[arg(long, help_heading = HEADING)]
     csv: bool,
     #[command(flatten)]
     results: ResultsArgs,
-}
-
-fn sampling(how: &str) -> Sampling {
-    match how {
-        "random" => Sampling::Random,
-        "latin-hypercube" => Sampling::LatinHypercube,
-        "search" => Sampling::Search,
-        "bisection" => Sampling::Bisection,
-        _ => Sampling::Grid,
-    }
 }
 
 /// Output of `sweep --json`. `result.json` has only the result.
