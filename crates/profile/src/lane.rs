@@ -5,11 +5,11 @@ use std::time::Instant;
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_figures::{RunResult, Warning, seconds as duration};
-use ssdyno_session::{KeptTarget, Observer, Stage};
+use ssdyno_session::{Failure, KeptTarget, Observer, Stage};
 use ssdyno_workload::WorkloadConfig;
 
 use crate::credits::{credits_of, credits_text};
-use crate::error::ProfileError;
+use crate::error::{interrupted, requests_failed};
 use crate::loads::watched;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
 use crate::plan::ProfilePlan;
@@ -48,7 +48,7 @@ impl Failed {
         slice: Option<Slice>,
         stage: &Stage,
         target: &str,
-    ) -> Result<(), ProfileError> {
+    ) -> Result<(), Failure> {
         self.slices += 1;
         self.requests += errors;
         self.in_a_row += 1;
@@ -57,8 +57,7 @@ impl Failed {
         if slice.is_some() && self.in_a_row < FAILED_MAX {
             return Ok(());
         }
-        let (test, target) = (stage.what.clone(), target.to_owned());
-        Err(ProfileError::Requests { errors: self.requests, test, target })
+        Err(requests_failed(self.requests, &stage.what, target))
     }
 }
 
@@ -171,7 +170,7 @@ impl Lane {
     }
 
     /// The next test; sets `ended` if there is none.
-    pub(crate) fn step(&mut self, shared: &mut Shared<'_>) -> Result<(), ProfileError> {
+    pub(crate) fn step(&mut self, shared: &mut Shared<'_>) -> Result<(), Failure> {
         // The number is read before `next`, which counts the coming test as begun. The share of
         // the time must include that test.
         let left = self.strategy.tests_left(&self.measurements);
@@ -225,7 +224,7 @@ impl Lane {
         slice: Option<Slice>,
         left: u64,
         shared: &mut Shared<'_>,
-    ) -> Result<(), ProfileError> {
+    ) -> Result<(), Failure> {
         let needs = slice.is_none() && test != ProfileTest::SequentialWrite;
         // The first test sets the flag, whatever it is. A sequential write restores the state
         // itself, and a slice has a lead. Every later test follows a test of this session.
@@ -248,14 +247,14 @@ impl Lane {
         length: Option<Time>,
         stage: &Stage,
         shared: &mut Shared<'_>,
-    ) -> Result<RunResult, ProfileError> {
-        let (result, interrupted) =
+    ) -> Result<RunResult, Failure> {
+        let (result, is_stopped) =
             watched(shared.target, shared.observer, stage, load, seed, length)?;
         // The time of an interrupted load counts as well. The device was loaded during that
         // time, and the result says how long the session took.
         self.spent += result.simulated_seconds;
         self.credits = credits_of(&result).or(self.credits.take());
-        if interrupted { Err(ProfileError::Interrupted) } else { Ok(result) }
+        if is_stopped { Err(interrupted()) } else { Ok(result) }
     }
 
     /// One test, once.
@@ -265,7 +264,7 @@ impl Lane {
         length: Option<Time>,
         stage: &Stage,
         shared: &mut Shared<'_>,
-    ) -> Result<(), ProfileError> {
+    ) -> Result<(), Failure> {
         // The seed of a test follows from the seed of the plan and the number of the test, so a
         // profile repeats exactly. Tests of earlier sessions count: a resumed profile must not
         // draw their orders again.

@@ -10,7 +10,7 @@
 //! configuration files, and [`Method::Map`] the latency of reads over the rates of reads and writes ([`MapResult`]).
 //! [`text`] and [`html`] show a result; [`pays_from`] is the break-even of an optimisation (S2-18).
 //!
-//! Errors: [`ProfileError`] describes the problem and the remedy. What ends a profile partway leaves everything
+//! Errors: [`Failure`](ssdyno_session::Failure) describes the problem and the remedy. What ends a profile partway leaves everything
 //! measured until then in its result.
 //!
 //! Not here: other access patterns than the paper's four; energy; the state of the device before the first test,
@@ -61,7 +61,6 @@ pub use capacity::{
     Figure, LinearModel, MediaKind, ModerateLatency, RateBurst, SchedulerFile, SeastarModel,
     scheduler_file,
 };
-pub use error::ProfileError;
 pub use estimate::{CurvePoint, Estimate, LEVEL, estimate_of};
 pub use findings::{Breakpoint, DeviceState, Findings, LackOfFit, Verdict};
 pub use fit::Line;

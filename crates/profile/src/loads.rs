@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_figures::{KeepGoing, RunProgress, RunResult, Warning};
-use ssdyno_session::{KeptTarget, Observer, Stage};
+use ssdyno_session::{Failure, FailureKind, KeptTarget, Observer, Stage};
 use ssdyno_workload::WorkloadConfig;
 
 use crate::credits::credits_of;
-use crate::error::ProfileError;
+use crate::error::{interrupted, refused, requests_failed};
+use crate::method::MethodName;
 use crate::plan::ProfilePlan;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
@@ -18,7 +19,7 @@ use crate::stopped::StoppedBecause;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 
 /// A load, or no time for it.
-pub(crate) type Timed<T> = Result<Option<T>, ProfileError>;
+pub(crate) type Timed<T> = Result<Option<T>, Failure>;
 
 /// When a profile is kept next.
 #[derive(Debug)]
@@ -47,37 +48,48 @@ pub(crate) fn watched(
     load: &WorkloadConfig,
     seed: u64,
     length: Option<Time>,
-) -> Result<(RunResult, bool), ProfileError> {
-    let mut interrupted = false;
+) -> Result<(RunResult, bool), Failure> {
+    let mut is_stopped = false;
     let mut watch = |progress: &RunProgress| {
         let flow = observer.under_way(stage, progress);
-        interrupted |= flow == KeepGoing::Stop;
+        is_stopped |= flow == KeepGoing::Stop;
         flow
     };
     // A load may end before the first report of progress. Without this look an interrupt would
     // wait for the first load that is long enough to report.
     if watch(&RunProgress::default()) == KeepGoing::Stop {
-        return Err(ProfileError::Interrupted);
+        return Err(interrupted());
     }
-    let result = target.load(load, seed, length, &mut watch)?;
-    let interrupted = interrupted || result.partial;
-    Ok((result, interrupted))
+    let result =
+        target.load(load, seed, length, &mut watch).map_err(|failure| match failure.kind {
+            FailureKind::Interrupted => failure,
+            // A target that cannot be loaded is a wrong request, unless loads before it were possible:
+            // `ended` knows that.
+            _ => Failure { kind: FailureKind::Usage, ..failure },
+        })?;
+    let is_stopped = is_stopped || result.partial;
+    Ok((result, is_stopped))
 }
 
 /// Why a profile ended, and the error that ended it; the error alone where nothing was measured before it.
 pub(crate) fn ended(
-    how: Result<StoppedBecause, ProfileError>,
+    how: Result<StoppedBecause, Failure>,
     nothing_measured: bool,
-) -> Result<(StoppedBecause, Option<ProfileError>), ProfileError> {
+    method: MethodName,
+) -> Result<(StoppedBecause, Option<Failure>), Failure> {
     match how {
         Ok(stopped) => Ok((stopped, None)),
-        Err(ProfileError::Interrupted) => {
-            Ok((StoppedBecause::Interrupted, Some(ProfileError::Interrupted)))
+        Err(failure) if failure.kind == FailureKind::Interrupted => {
+            let resume = if method.resumes() { "; `resume` continues after them" } else { "" };
+            let help = format!("the completed tests are in the result{resume}");
+            Ok((StoppedBecause::Interrupted, Some(interrupted().with_help(help))))
         }
         // Without a measurement there is no result to keep. The caller gets the error alone, as
         // if the profile had not begun.
-        Err(error) if nothing_measured => Err(error),
-        Err(error) => Ok((StoppedBecause::Failed, Some(error))),
+        Err(failure) if nothing_measured => Err(failure),
+        Err(failure) => {
+            Ok((StoppedBecause::Failed, Some(Failure { kind: FailureKind::Failed, ..failure })))
+        }
     }
 }
 
@@ -130,12 +142,12 @@ impl Loads<'_> {
     }
 
     /// Refuses a span without room for four requests of `large` bytes.
-    pub(crate) fn check_span(&self, large: u64) -> Result<(), ProfileError> {
+    pub(crate) fn check_span(&self, large: u64) -> Result<(), Failure> {
         if self.span >= 4 * large {
             return Ok(());
         }
         let what = format!("a span of {} is too small for its loads", Bytes(self.span));
-        Err(ProfileError::plan(what, format!("use {} or more", Bytes(4 * large))))
+        Err(refused(what, format!("use {} or more", Bytes(4 * large))))
     }
 
     /// Every load has an order of its own, the same in every profile with this seed.
@@ -162,19 +174,18 @@ impl Loads<'_> {
         let stage = Stage { what, done: self.done, of: of.max(self.done + 1) };
         let time = Time::from_ns((length * 1e9) as u64);
         let seed = self.seed();
-        let (result, interrupted) =
+        let (result, is_stopped) =
             watched(self.target, self.observer, &stage, load, seed, Some(time))?;
         self.done += 1;
         self.credits = credits_of(&result).or(self.credits.take());
         // The lead of a point of a map is not recorded and not in `simulated_seconds`, but it
         // takes time on the device. `least` makes it count.
         self.spent += result.simulated_seconds.max(least);
-        if interrupted {
-            return Err(ProfileError::Interrupted);
+        if is_stopped {
+            return Err(interrupted());
         }
         if result.errors > 0 {
-            let (test, target) = (stage.what, self.plan.target.clone());
-            return Err(ProfileError::Requests { errors: result.errors, test, target });
+            return Err(requests_failed(result.errors, &stage.what, &self.plan.target));
         }
         Ok(Some(result))
     }
@@ -188,5 +199,32 @@ impl Loads<'_> {
             notes: self.notes.clone(),
             ..ProfileResult::empty(self.plan, stopped_because)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `resume` refuses capacities and maps. The help of an interrupted profile does not name it there.
+    #[test]
+    fn an_interrupt_names_resume_where_it_continues() {
+        for method in MethodName::ALL {
+            let (_, failure) = ended(Err(interrupted()), false, method).unwrap();
+            let help = failure.unwrap().help.unwrap();
+            assert!(help.starts_with("the completed tests are in the result"), "{help}");
+            let resumes = !matches!(method, MethodName::Capacity | MethodName::Map);
+            assert_eq!(help.contains("`resume`"), resumes, "{method}: {help}");
+        }
+    }
+
+    /// The kind decides the exit code: a target that cannot be loaded at all is a wrong request.
+    #[test]
+    fn a_failure_before_the_first_test_keeps_its_kind() {
+        let refused = || Err(refused("no", "another"));
+        let before = ended(refused(), true, MethodName::Full).unwrap_err();
+        assert_eq!(before.kind, FailureKind::Usage);
+        let (stopped, later) = ended(refused(), false, MethodName::Full).unwrap();
+        assert_eq!((stopped, later.unwrap().kind), (StoppedBecause::Failed, FailureKind::Failed));
     }
 }

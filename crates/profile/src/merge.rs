@@ -11,8 +11,10 @@
 
 use std::collections::BTreeMap;
 
+use ssdyno_session::Failure;
+
 use crate::capacity;
-use crate::error::ProfileError;
+use crate::error::refused;
 use crate::estimate::CurvePoint;
 use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::measure::{ProfileOp, ProfileTest};
@@ -29,16 +31,13 @@ use crate::stopped::StoppedBecause;
 /// # Errors
 /// There are fewer than two, or they are not of the same thing: they differ in what they measured, in span or depth.
 /// Different solutions are of different devices, or their names give the same key.
-pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> {
+pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, Failure> {
     if profiles.len() < 2 {
-        return Err(ProfileError::plan("one profile cannot be merged", "name two or more results"));
+        return Err(refused("one profile cannot be merged", "name two or more results"));
     }
     if profiles.iter().any(|one| one.map.is_some()) {
         let help = "measure one map with a longer `time`, or a smaller `error`";
-        return Err(ProfileError::plan(
-            "maps cannot be merged, because each has its own points",
-            help,
-        ));
+        return Err(refused("maps cannot be merged, because each has its own points", help));
     }
     // A merged profile may have several solutions. Each keeps the number of its argument, so
     // that a message names the file that the user gave.
@@ -79,11 +78,7 @@ fn names_differ(profiles: &[ProfileResult]) -> Option<String> {
 
 /// Refuses a solution of another device than the first: one entry of the hardware database has both. The model and the
 /// firmware are what that database matches. A device without a model is known by the name of its target only.
-fn one_device(
-    first: &ProfileResult,
-    other: &ProfileResult,
-    number: usize,
-) -> Result<(), ProfileError> {
+fn one_device(first: &ProfileResult, other: &ProfileResult, number: usize) -> Result<(), Failure> {
     let device = |one: &ProfileResult| {
         let disk = &one.capacity.as_ref()?.disk;
         let firmware = disk.firmware.as_deref().unwrap_or("unknown");
@@ -92,7 +87,7 @@ fn one_device(
             None => format!("target {}, without a model", one.target),
         })
     };
-    let refused = |what: String, help: &str| Err(ProfileError::plan(what, help));
+    let refused = |what: String, help: &str| Err(refused(what, help));
     let help = "merge profiles of one device, or give every profile the same `solution`";
     match (device(first), device(other)) {
         (Some(one), Some(two)) if one != two => refused(
@@ -112,17 +107,14 @@ fn one_device(
 }
 
 /// Makes one of two or more profiles of one solution; `numbers` are those of their arguments.
-fn merge_solution(
-    profiles: &[ProfileResult],
-    numbers: &[usize],
-) -> Result<ProfileResult, ProfileError> {
+fn merge_solution(profiles: &[ProfileResult], numbers: &[usize]) -> Result<ProfileResult, Failure> {
     let first = &profiles[0];
     for (at, other) in profiles.iter().enumerate().skip(1) {
         alike(first, other, numbers[at])?;
         if let Some(before) = profiles[..at].iter().position(|one| is_copy(one, other)) {
             let (number, before) = (numbers[at], numbers[before]);
             let what = format!("profile {number} has the same measurements as profile {before}");
-            return Err(ProfileError::plan(what, "merge profiles of different seeds or times"));
+            return Err(refused(what, "merge profiles of different seeds or times"));
         }
     }
     let mut merged = first.clone();
@@ -178,12 +170,12 @@ fn is_copy(one: &ProfileResult, other: &ProfileResult) -> bool {
 }
 
 /// Refuses two profiles that are not of the same thing.
-fn alike(first: &ProfileResult, other: &ProfileResult, number: usize) -> Result<(), ProfileError> {
+fn alike(first: &ProfileResult, other: &ProfileResult, number: usize) -> Result<(), Failure> {
     let differ = |what: &str, one: String, two: String| {
         let what = format!(
             "profile {number} has {what} {two}, and the first {one}: they cannot be merged"
         );
-        Err(ProfileError::plan(what, "merge profiles that differ only in time and seed"))
+        Err(refused(what, "merge profiles that differ only in time and seed"))
     };
     if first.capacity.is_some() != other.capacity.is_some() {
         return differ("the method", first.method.to_string(), other.method.to_string());

@@ -11,7 +11,7 @@ use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
 
 use crate::adaptive::Adaptive;
 use crate::capacity;
-use crate::error::ProfileError;
+use crate::error::refused;
 use crate::full::Full;
 use crate::map;
 use crate::measure::{ProfileOp, ProfileTest};
@@ -94,7 +94,7 @@ impl ProfilePlan {
     pub fn resolve(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Failure> {
         // An impossible plan is refused first. The rest of this function may create a file or
         // ask for a serial number, and both would be in vain.
-        self.check().map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
+        self.check()?;
         let help = "its tests are fixed; `sizes`, `span` and `depth` set them";
         refuse_workload_keys(&settings(&spec.set)?, "the profile", help)?;
         // `capacity` and `map` search for their depth, so the target is prepared for the greatest
@@ -129,7 +129,7 @@ impl ProfilePlan {
         &self,
         facts: &TargetFacts,
         notes: &mut Vec<String>,
-    ) -> Result<u64, ProfileError> {
+    ) -> Result<u64, Failure> {
         self.check()?;
         let sector = u64::from(facts.sector_bytes);
         let capacity = facts.capacity_bytes / sector * sector;
@@ -137,11 +137,11 @@ impl ProfilePlan {
             Some(span) if span.0 > capacity => {
                 let what = format!("`span={span}` is larger than the target, {capacity} bytes");
                 let help = "make the span smaller, or leave `span` out to use the whole target";
-                return Err(ProfileError::plan(what, help));
+                return Err(refused(what, help));
             }
             Some(span) if !span.0.is_multiple_of(sector) || span.0 == 0 => {
                 let what = format!("`span={span}` is not a positive multiple of the sector");
-                return Err(ProfileError::plan(what, format!("the sector has {sector} bytes")));
+                return Err(refused(what, format!("the sector has {sector} bytes")));
             }
             Some(span) => span.0,
             // A capacity is that of the whole target. Seeks over a part of a disk are short,
@@ -164,7 +164,7 @@ impl ProfilePlan {
                         Bytes(size)
                     );
                     let help = format!("use multiples of {} B, for the gap too", sector);
-                    return Err(ProfileError::plan(what, help));
+                    return Err(refused(what, help));
                 }
                 if size > span {
                     let what = format!(
@@ -173,7 +173,7 @@ impl ProfilePlan {
                         Bytes(span)
                     );
                     let help = "end the interval at a smaller size, or make `span` larger";
-                    return Err(ProfileError::plan(what, help));
+                    return Err(refused(what, help));
                 }
             }
         }
@@ -190,13 +190,13 @@ impl ProfilePlan {
                 Bytes(span)
             );
             let help = "use a smaller depth, leave large `sizes` out, or make `span` larger";
-            return Err(ProfileError::plan(what, help));
+            return Err(refused(what, help));
         }
         Ok(span)
     }
 
-    pub(crate) fn check(&self) -> Result<(), ProfileError> {
-        let refuse = |what: &str, help: &str| Err(ProfileError::plan(what, help));
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let refuse = |what: &str, help: &str| Err(refused(what, help));
         match self.method {
             Method::Serra { points, .. } if points < 2 => {
                 return refuse("`points` is below 2", "a line needs two points: use 2 or more");
@@ -388,7 +388,7 @@ pub(crate) mod tests {
         for (plan, said) in cases {
             let error = plan.span_on(&FACTS, &mut Vec::new()).unwrap_err();
             assert!(error.to_string().contains(said), "{error}");
-            assert!(!error.help().is_empty());
+            assert!(error.help.is_some_and(|help| !help.is_empty()));
         }
     }
 }

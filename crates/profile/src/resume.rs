@@ -5,9 +5,9 @@
 
 use serde::Serialize;
 use ssdyno_block::units::Bytes;
-use ssdyno_session::KeptTarget;
+use ssdyno_session::{Failure, KeptTarget};
 
-use crate::error::ProfileError;
+use crate::error::refused;
 use crate::measure::{Measurement, Measurements, ProfileOp};
 use crate::method::{Method, MethodName};
 use crate::plan::ProfilePlan;
@@ -53,7 +53,7 @@ fn same<T: PartialEq>(
     file: &T,
     now: &T,
     text: impl Fn(&T) -> String,
-) -> Result<(), ProfileError> {
+) -> Result<(), Failure> {
     if file == now {
         return Ok(());
     }
@@ -68,29 +68,29 @@ fn same<T: PartialEq>(
               new profile"
             .to_owned(),
     };
-    Err(ProfileError::plan(what, help))
+    Err(refused(what, help))
 }
 
-fn damaged(what: &str) -> ProfileError {
+fn damaged(what: &str) -> Failure {
     let help = "resume another copy of the result, or leave `resume` out to begin a new profile";
-    ProfileError::plan(format!("the profile to resume is damaged: {what}"), help)
+    refused(format!("the profile to resume is damaged: {what}"), help)
 }
 
 /// The record of the plan in `before`.
-fn record(before: &ProfileResult) -> Result<&PlanRecord, ProfileError> {
+fn record(before: &ProfileResult) -> Result<&PlanRecord, Failure> {
     if before.method == MethodName::Capacity {
         let help = "measure again with another `seed`, and merge both profiles";
         let what = "a capacity profile cannot be resumed: its depths, bursts and rounds must follow each other \
                     without a break";
-        return Err(ProfileError::plan(what, help));
+        return Err(refused(what, help));
     }
     if before.method == MethodName::Map {
         let what = "a map cannot be resumed: its next point depends on all earlier points, and the device is no longer in the state after the long writes";
-        return Err(ProfileError::plan(what, "measure again with a longer `time`"));
+        return Err(refused(what, "measure again with a longer `time`"));
     }
     before.plan.as_ref().ok_or_else(|| {
         let what = "the profile to resume has no `plan`: it was merged, or an older version of ssdyno wrote it";
-        ProfileError::plan(what, "leave `resume` out to begin a new profile")
+        refused(what, "leave `resume` out to begin a new profile")
     })
 }
 
@@ -99,7 +99,7 @@ impl ProfilePlan {
     ///
     /// # Errors
     /// It cannot be resumed, or is damaged.
-    pub fn of_result(before: &ProfileResult) -> Result<ProfilePlan, ProfileError> {
+    pub fn of_result(before: &ProfileResult) -> Result<ProfilePlan, Failure> {
         let record = record(before)?;
         // A damaged file may lack the error of its method. `check` refuses NaN, so the user
         // learns of the damage and no default hides it.
@@ -138,7 +138,7 @@ impl ProfilePlan {
     ///
     /// # Errors
     /// Something differs, or `before` cannot be resumed.
-    pub fn resume(&self, before: &ProfileResult, setup: &Setup) -> Result<(), ProfileError> {
+    pub fn resume(&self, before: &ProfileResult, setup: &Setup) -> Result<(), Failure> {
         let file = ProfilePlan::of_result(before)?;
         let of_file = &record(before)?.setup;
         let sorted = |ops: &[ProfileOp]| {
@@ -215,7 +215,7 @@ pub(crate) fn same_device(
     before: &ProfileResult,
     now: &PlanRecord,
     span: u64,
-) -> Result<(), ProfileError> {
+) -> Result<(), Failure> {
     let file = &record(before)?.device;
     same("serial", &file.serial, &now.device.serial, |serial| {
         serial.clone().unwrap_or_else(|| "unknown".to_owned())
@@ -253,7 +253,7 @@ pub(crate) fn sessions(before: &ProfileResult) -> Vec<&[Measurement]> {
 }
 
 /// Refuses measurements that no profile writes.
-fn check_measurements(before: &ProfileResult, sizes: &Sizes) -> Result<(), ProfileError> {
+fn check_measurements(before: &ProfileResult, sizes: &Sizes) -> Result<(), Failure> {
     // The sum saturates: the numbers of a damaged file may overflow. The comparison
     // below refuses them.
     let sum = |sum: u64, one: &ProfileSession| sum.saturating_add(one.measurements);

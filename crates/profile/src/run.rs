@@ -1,9 +1,8 @@
 //! Carries a plan out.
 
-use ssdyno_session::{KeptTarget, Observer};
+use ssdyno_session::{Failure, KeptTarget, Observer};
 
 use crate::capacity;
-use crate::error::ProfileError;
 use crate::lane::{Lane, Shared};
 use crate::loads::{Checkpoint, Loads, ended};
 use crate::map;
@@ -23,7 +22,7 @@ impl ProfilePlan {
         &self,
         target: &mut KeptTarget,
         observer: &mut dyn Observer<ProfileResult>,
-    ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
+    ) -> Result<(ProfileResult, Option<Failure>), Failure> {
         self.execute_session(&SessionStart::default(), target, observer)
     }
 
@@ -37,7 +36,7 @@ impl ProfilePlan {
         start: &SessionStart<'_>,
         target: &mut KeptTarget,
         observer: &mut dyn Observer<ProfileResult>,
-    ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
+    ) -> Result<(ProfileResult, Option<Failure>), Failure> {
         let (mut result, failure) = self.measure_session(start, target, observer)?;
         result.warnings.extend(target.machine_warning());
         Ok((result, failure))
@@ -48,7 +47,7 @@ impl ProfilePlan {
         start: &SessionStart<'_>,
         target: &mut KeptTarget,
         observer: &mut dyn Observer<ProfileResult>,
-    ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
+    ) -> Result<(ProfileResult, Option<Failure>), Failure> {
         let mut notes = Vec::new();
         let span = self.span_on(&target.facts(), &mut notes)?;
         if let Some(before) = start.before {
@@ -83,7 +82,7 @@ impl ProfilePlan {
         let shared = Shared { target, observer, recency, tests: 0, others_left: 0, several };
         let mut run = Run { plan: self, lanes, shared, checkpoint: Checkpoint::new() };
         let how = run.tests().map(|()| StoppedBecause::TimeLimit);
-        let (open, failure) = ended(how, run.lanes.iter().all(Lane::is_empty))?;
+        let (open, failure) = ended(how, run.lanes.iter().all(Lane::is_empty), self.method.name())?;
         Ok((run.result(open), failure))
     }
 }
@@ -98,7 +97,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// All tests of all depths.
-    fn tests(&mut self) -> Result<(), ProfileError> {
+    fn tests(&mut self) -> Result<(), Failure> {
         if matches!(self.plan.method, Method::Adaptive { .. }) {
             // The depth with the least time so far is next. Each depth then gets the same time,
             // and a drift of the device affects all depths alike.
@@ -125,7 +124,7 @@ impl Run<'_> {
     }
 
     /// A test of a lane that may take all the time that is left divided by `sharing`.
-    fn step(&mut self, at: usize, sharing: usize) -> Result<(), ProfileError> {
+    fn step(&mut self, at: usize, sharing: usize) -> Result<(), Failure> {
         self.lanes[at].limit = self.limit(at, sharing);
         self.test(at)
     }
@@ -139,7 +138,7 @@ impl Run<'_> {
         Some(self.lanes[at].spent + left / sharing.max(1) as f64)
     }
 
-    fn test(&mut self, at: usize) -> Result<(), ProfileError> {
+    fn test(&mut self, at: usize) -> Result<(), Failure> {
         let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != at);
         self.shared.others_left = others.map(|(_, lane)| lane.tests_left()).sum();
         self.lanes[at].step(&mut self.shared)?;

@@ -3,7 +3,9 @@
 //! `iocost.c` of systemd looks for the model of the solution `a-b` under the key `IOCOST_MODEL_A_B`. Names that differ in
 //! case, or in `-` and `_`, give the same key.
 
-use crate::error::ProfileError;
+use ssdyno_session::Failure;
+
+use crate::error::refused;
 
 /// The solution of a profile without a name.
 pub(crate) const UNNAMED: &str = "ssdyno";
@@ -14,17 +16,17 @@ pub(crate) fn key(name: &str) -> String {
 }
 
 /// Refuses a name that the hardware database cannot have: blanks separate names there, and `=` ends a key.
-pub(crate) fn check(name: &str) -> Result<(), ProfileError> {
+pub(crate) fn check(name: &str) -> Result<(), Failure> {
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if !name.is_empty() && name.bytes().all(is_known) {
         return Ok(());
     }
     let help = "use letters (a to z), digits, - and _, such as isolated-bandwidth";
-    Err(ProfileError::plan(format!("`solution` {name:?} is not a valid name"), help))
+    Err(refused(format!("`solution` {name:?} is not a valid name"), help))
 }
 
 /// Refuses names that are not valid, and two that give the same key.
-pub(crate) fn check_all(names: &[&str]) -> Result<(), ProfileError> {
+pub(crate) fn check_all(names: &[&str]) -> Result<(), Failure> {
     for (at, name) in names.iter().enumerate() {
         check(name)?;
         if let Some(before) = names[..at].iter().find(|before| key(before) == key(name)) {
@@ -33,7 +35,7 @@ pub(crate) fn check_all(names: &[&str]) -> Result<(), ProfileError> {
                 key(name)
             );
             let help = "use names that differ in more than case, - and _";
-            return Err(ProfileError::plan(what, help));
+            return Err(refused(what, help));
         }
     }
     Ok(())
@@ -56,7 +58,7 @@ mod tests {
         for name in ["", " ", "a b", "a=b", "a\tb", "a\nb", "\u{fc}", "a:b", "#a"] {
             let error = check(name).unwrap_err();
             assert!(error.to_string().ends_with("is not a valid name"), "{error}");
-            assert!(error.help().contains("isolated-bandwidth"));
+            assert!(error.help.unwrap().contains("isolated-bandwidth"));
         }
         for (one, other) in [("a-b", "a_b"), ("Naive", "naive"), ("a", "a")] {
             let error = check_all(&["x", one, other]).unwrap_err().to_string();

@@ -1,12 +1,12 @@
 //! Purge, preconditioning, rounds.
 
+use ssdyno_block::counted;
 use ssdyno_figures::{
     ByOp, KeepGoing, LatencyBin, RunProgress, RunResult, Warning, WarningKind, significant,
 };
-use ssdyno_session::{KeptTarget, Observer, Stage};
+use ssdyno_session::{Failure, FailureKind, KeptTarget, Observer, Stage, look_at_the_log};
 
 use crate::doubt::Doubt;
-use crate::error::PtsError;
 use crate::plan::{Load, PartPlan, PtsPlan, Test};
 use crate::result::{PtsCell, PtsHistogram, PtsPart, PtsResult, PtsStep, Round, Settings, Tracked};
 use crate::rule::Window;
@@ -27,7 +27,7 @@ impl PtsPlan {
         &self,
         target: &mut KeptTarget,
         observer: &mut dyn Observer<PtsResult>,
-    ) -> Result<(PtsResult, Option<PtsError>), PtsError> {
+    ) -> Result<(PtsResult, Option<Failure>), Failure> {
         let facts = target.facts();
         let mut notes = Vec::new();
         let parts = self.parts(&facts, &mut notes)?;
@@ -62,7 +62,7 @@ impl PtsPlan {
         let mut flow = Run { plan: self, target, observer, result, stage, doubts: Vec::new() };
         // An error after the first load does not cost the rounds before it. The partial result
         // and the error are returned together.
-        let failure = flow.parts(&parts).err();
+        let failure = flow.parts(&parts).err().map(early_end);
         let (mut result, doubts) = (flow.result, flow.doubts);
         let machine = flow.target.machine_warning();
         // The result was marked partial from the start. A checkpoint that outlives a crash of
@@ -72,6 +72,22 @@ impl PtsPlan {
         result.steady = failure.is_none() && result.parts.iter().all(PtsPart::is_steady);
         result.warnings.extend(machine);
         Ok((result, failure))
+    }
+}
+
+/// Told to stop.
+fn interrupted() -> Failure {
+    Failure::new(FailureKind::Interrupted, "interrupted")
+        .with_help("the completed rounds are in the result")
+}
+
+/// Why the test ended under way: because of the target, whatever kind of failure it told of.
+fn early_end(failure: Failure) -> Failure {
+    match failure.kind {
+        // A load that was interrupted before it began is not a failure of the target. Rounds
+        // before it may have measured something.
+        FailureKind::Interrupted => interrupted(),
+        _ => Failure { kind: FailureKind::Failed, ..failure },
     }
 }
 
@@ -86,7 +102,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn parts(&mut self, parts: &[PartPlan]) -> Result<(), PtsError> {
+    fn parts(&mut self, parts: &[PartPlan]) -> Result<(), Failure> {
         for part in parts {
             let figure = match self.plan.test {
                 Test::Iops => "iops",
@@ -117,20 +133,20 @@ impl Run<'_> {
     }
 
     /// What comes before the rounds.
-    fn prepare(&mut self) -> Result<(), PtsError> {
+    fn prepare(&mut self) -> Result<(), Failure> {
         if self.plan.purge {
             self.stage.what = "purge".to_owned();
             let (stage, observer) = (&self.stage, &mut *self.observer);
-            let mut interrupted = false;
+            let mut is_stopped = false;
             let detail = purge(self.target, &mut |progress| {
                 let flow = observer.under_way(stage, progress);
-                interrupted |= flow == KeepGoing::Stop;
+                is_stopped |= flow == KeepGoing::Stop;
                 flow
             })?;
             // The purge of a real target is a load of discards and has no cell. An interrupt
             // ends the test here; a half purge is not a step of it.
-            if interrupted {
-                return Err(PtsError::Interrupted);
+            if is_stopped {
+                return Err(interrupted());
             }
             self.step("purge", detail, 0.0, 0);
         }
@@ -150,7 +166,7 @@ impl Run<'_> {
             let name = "workload_independent_preconditioning";
             self.step(name, detail, result.simulated_seconds, written.round() as u64);
             if result.partial {
-                return Err(PtsError::Interrupted);
+                return Err(interrupted());
             }
         }
         self.stage.done += 1;
@@ -174,7 +190,7 @@ impl Run<'_> {
         }
     }
 
-    fn rounds(&mut self, part: &PartPlan) -> Result<(), PtsError> {
+    fn rounds(&mut self, part: &PartPlan) -> Result<(), Failure> {
         for round in 1..=self.plan.rounds_max {
             let mut tracked = 0.0;
             if let Some(part) = self.result.parts.last_mut() {
@@ -187,7 +203,7 @@ impl Run<'_> {
                 // A load that was cut short is no cell. Its mean would be of another length
                 // than those of the other rounds, and the window would compare both.
                 if result.partial {
-                    return Err(PtsError::Interrupted);
+                    return Err(interrupted());
                 }
                 let cell = cell(load, &result);
                 if *load == part.tracked {
@@ -225,7 +241,7 @@ impl Run<'_> {
     }
 
     /// The tracked load once more, for long, with every answer.
-    fn histogram(&mut self, part: &PartPlan) -> Result<(), PtsError> {
+    fn histogram(&mut self, part: &PartPlan) -> Result<(), Failure> {
         if let Some(length) = self.plan.histogram() {
             let name = part.tracked.name();
             self.stage.what = format!("response time histogram, {name}");
@@ -234,7 +250,7 @@ impl Run<'_> {
             // The histogram must have the length that the plan says. A load that was cut short
             // shows fewer of the rare long latencies.
             if result.partial {
-                return Err(PtsError::Interrupted);
+                return Err(interrupted());
             }
             let histogram = histogram(name, &result, cell(&part.tracked, &result));
             if let Some(last) = self.result.parts.last_mut() {
@@ -260,29 +276,32 @@ impl Run<'_> {
         config: &ssdyno_workload::WorkloadConfig,
         length: Option<ssdyno_block::Time>,
         name: &str,
-    ) -> Result<RunResult, PtsError> {
+    ) -> Result<RunResult, Failure> {
         let (stage, observer) = (&self.stage, &mut *self.observer);
         // Each load has its own seed, which follows from the seed of the plan and the progress.
         // Equal addresses in all rounds could be served from a cache.
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(stage.done);
-        let mut interrupted = false;
+        let mut is_stopped = false;
         let mut watch = |progress: &RunProgress| {
             let flow = observer.under_way(stage, progress);
-            interrupted |= flow == KeepGoing::Stop;
+            is_stopped |= flow == KeepGoing::Stop;
             flow
         };
         // The observer is asked once more after the load. A load may be shorter than the time
         // between two reports of progress, and the interrupt would be lost.
         let mut result = self.target.load(config, seed, length, &mut watch)?;
-        result.partial |= watch(&RunProgress::default()) == KeepGoing::Stop || interrupted;
+        result.partial |= watch(&RunProgress::default()) == KeepGoing::Stop || is_stopped;
         keep_warnings(&mut self.result.warnings, &result);
         // Latencies and rates leave failed requests out, so a failing device would look
         // healthy. The test ends here, and the finished rounds stay in the result.
         match result.errors {
             0 => Ok(result),
             errors => {
-                let (load, target) = (name.to_owned(), self.plan.target.clone());
-                Err(PtsError::Requests { errors, load, target })
+                // Its figures would be those of an unwell device.
+                let (errors, look) =
+                    (counted(errors, "request", "requests"), look_at_the_log(&self.plan.target));
+                Err(Failure::failed(format!("{errors} ended in an error ({name})"))
+                    .with_help(format!("{look}; a worn or failing device cannot be tested")))
             }
         }
     }

@@ -6,14 +6,13 @@
 //! [`Observer`](ssdyno_session::Observer) how far it is, and gives a [`PtsResult`]; [`Window`], the rule that says when
 //! a device is steady. [`text`] and [`html`] show a result.
 //!
-//! Errors: [`PtsError`] says what is wrong and what to do. What ends a test under way leaves all
+//! Errors: [`Failure`](ssdyno_session::Failure) says what is wrong and what to do. What ends a test under way leaves all
 //! rounds measured until then in its result, marked partial.
 //!
 //! Not here: write saturation and the optional tests of the specification; power. A write cache
 //! that the drive may switch is left as it is.
 
 mod doubt;
-mod error;
 mod flow;
 mod page;
 mod plan;
@@ -22,7 +21,6 @@ mod rule;
 mod target;
 mod text;
 
-pub use error::PtsError;
 pub use page::html;
 pub use plan::{PtsPlan, Test};
 pub use result::{

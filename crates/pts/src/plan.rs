@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
+use ssdyno_session::Failure;
 use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
 
-use crate::error::PtsError;
 use crate::rule::WINDOW_ROUNDS;
 
 ssdyno_block::named! {
@@ -113,7 +113,7 @@ impl PtsPlan {
         &self,
         facts: &TargetFacts,
         notes: &mut Vec<String>,
-    ) -> Result<Vec<PartPlan>, PtsError> {
+    ) -> Result<Vec<PartPlan>, Failure> {
         self.check()?;
         let active = facts.capacity_bytes as f64 * self.active_range_percent / 100.0;
         // A block that is not a multiple of the sector cannot be requested directly: 0.5 KiB does
@@ -182,17 +182,13 @@ impl PtsPlan {
         Ok(vec![PartPlan { name, loads: loads(&possible), tracked }])
     }
 
-    fn too_small(&self) -> PtsError {
-        PtsError::Plan {
-            what: "the active range of the target is too small for the blocks of this test".into(),
-            help: "use a larger target or a larger `active_range_percent`".into(),
-        }
+    fn too_small(&self) -> Failure {
+        Failure::usage("the active range of the target is too small for the blocks of this test")
+            .with_help("use a larger target or a larger `active_range_percent`")
     }
 
-    fn check(&self) -> Result<(), PtsError> {
-        let refuse = |what: &str, help: &str| {
-            Err(PtsError::Plan { what: what.to_owned(), help: help.to_owned() })
-        };
+    fn check(&self) -> Result<(), Failure> {
+        let refuse = |what: &str, help: &str| Err(Failure::usage(what).with_help(help));
         // The comparison is written so that NaN is refused, too. A range of NaN would become a
         // range of zero bytes later.
         if !(self.active_range_percent > 0.0 && self.active_range_percent <= 100.0) {

@@ -7,7 +7,6 @@ use ssdyno_session::{
 };
 use ssdyno_workload::{AddressPattern, Pattern, WorkloadConfig};
 
-use crate::error::PtsError;
 use crate::plan::PtsPlan;
 
 /// The target that takes everything and keeps nothing.
@@ -50,7 +49,7 @@ impl PtsPlan {
 pub(crate) fn purge(
     target: &mut KeptTarget,
     progress: &mut LoadProgress<'_>,
-) -> Result<String, PtsError> {
+) -> Result<String, Failure> {
     if !target.is_real() {
         // A simulated flash device is formatted: no page is programmed then, which no sequence
         // of discards guarantees. Other models have no such state.

@@ -7,12 +7,10 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_profile::{
-    Method, MethodName, ProfileError, ProfileOp, ProfilePlan, ProfileResult, SessionStart, Setup,
-    SizeInterval, default_sizes,
+    Method, MethodName, ProfileOp, ProfilePlan, ProfileResult, SessionStart, Setup, SizeInterval,
+    default_sizes,
 };
-use ssdyno_session::{
-    Failure, FailureKind, HostSpec, Prepared, Prompt, RealSpec, RunSpec, WriteSpec, files,
-};
+use ssdyno_session::{Failure, HostSpec, Prepared, Prompt, RealSpec, RunSpec, WriteSpec, files};
 
 use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult, Watch};
 
@@ -118,15 +116,14 @@ impl ProfileTask {
     /// Keys do not go together, or the stored profile cannot be read or is another one.
     pub fn outline(&self) -> Result<ProfileOutline, Failure> {
         let before = self.resume.as_deref().map(stored_profile).transpose()?;
-        let refuse = |error| explain(error, FailureKind::Usage, self.method.unwrap_or_default());
         // The plan of the stored profile gives the values of keys that are left out. Continuing
         // with other values would mix two measurements.
-        let file = before.as_ref().map(ProfilePlan::of_result).transpose().map_err(refuse)?;
+        let file = before.as_ref().map(ProfilePlan::of_result).transpose()?;
         let plan = self.plan(file.as_ref())?;
         let spec = self.spec(before.as_ref());
         let (setup, mut is_finished) = (Setup::of(&spec), false);
         if let Some(before) = &before {
-            plan.resume(before, &setup).map_err(refuse)?;
+            plan.resume(before, &setup)?;
             is_finished = plan.is_finished(before);
         }
         Ok(ProfileOutline { plan, before, is_finished, spec, setup })
@@ -286,47 +283,10 @@ fn carry_out(
 ) -> Result<TaskOutcome, Failure> {
     let mut target = prepared.keep()?;
     let start = SessionStart { setup: outline.setup.clone(), before: outline.before.as_ref() };
-    let method = outline.plan.method.name();
     let mut watch = Watch { control, kept: TaskResult::Profile };
-    let executed = outline.plan.execute_session(&start, &mut target, &mut watch);
-    let (mut result, failure) =
-        executed.map_err(|error| explain(error, FailureKind::Usage, method))?;
+    let (mut result, failure) = outline.plan.execute_session(&start, &mut target, &mut watch)?;
     // The notes of the target come first: they say under which
     // conditions everything else was measured.
     result.notes.splice(0..0, target.notes().iter().cloned());
-    let failure = failure.map(|error| explain(error, FailureKind::Failed, method));
     Ok(TaskOutcome { result: TaskResult::Profile(Box::new(result)), failure })
-}
-
-fn explain(error: ProfileError, kind: FailureKind, method: MethodName) -> Failure {
-    let kind = match error {
-        ProfileError::Target(failure) => return Failure { kind, ..failure },
-        ProfileError::Interrupted => {
-            let resume = if method.resumes() { "; `resume` continues after them" } else { "" };
-            return Failure::new(FailureKind::Interrupted, error.to_string())
-                .with_help(format!("{}{resume}", error.help()));
-        }
-        // The request is valid: the target failed requests. The kind decides the exit code, so it
-        // must not be a usage error.
-        ProfileError::Requests { .. } => FailureKind::Failed,
-        ProfileError::Plan { .. } => kind,
-    };
-    Failure::new(kind, error.to_string()).with_help(error.help())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `resume` refuses capacities and maps. The help of an interrupted profile does not name it there.
-    #[test]
-    fn an_interrupt_names_resume_where_it_continues() {
-        for method in MethodName::ALL {
-            let failure = explain(ProfileError::Interrupted, FailureKind::Failed, method);
-            let help = failure.help.unwrap();
-            assert!(help.starts_with("the completed tests are in the result"), "{help}");
-            let resumes = !matches!(method, MethodName::Capacity | MethodName::Map);
-            assert_eq!(help.contains("`resume`"), resumes, "{method}: {help}");
-        }
-    }
 }

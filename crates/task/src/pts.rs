@@ -4,10 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_pts::{PtsError, PtsPlan, Test};
-use ssdyno_session::{
-    Failure, FailureKind, HostSpec, Prepared, Prompt, RealSpec, RunSpec, WriteSpec, named,
-};
+use ssdyno_pts::{PtsPlan, Test};
+use ssdyno_session::{Failure, HostSpec, Prepared, Prompt, RealSpec, RunSpec, WriteSpec, named};
 
 use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult, Watch};
 
@@ -149,22 +147,11 @@ fn carry_out(
 ) -> Result<TaskOutcome, Failure> {
     let mut target = prepared.keep()?;
     let mut watch = Watch { control, kept: TaskResult::Pts };
-    let executed = plan.execute(&mut target, &mut watch);
-    let (mut result, failure) = executed.map_err(|error| explain(error, FailureKind::Usage))?;
+    let (mut result, failure) = plan.execute(&mut target, &mut watch)?;
     // The notes of the target come first: they say under which
     // conditions everything else was measured.
     result.notes.splice(0..0, target.notes().iter().cloned());
-    let failure = failure.map(|error| explain(error, FailureKind::Failed));
     Ok(TaskOutcome { result: TaskResult::Pts(Box::new(result)), failure })
-}
-
-fn explain(error: PtsError, kind: FailureKind) -> Failure {
-    let kind = match error {
-        PtsError::Target(failure) => return Failure { kind, ..failure },
-        PtsError::Interrupted => FailureKind::Interrupted,
-        _ => kind,
-    };
-    Failure::new(kind, error.to_string()).with_help(error.help())
 }
 
 #[cfg(test)]

@@ -269,10 +269,7 @@ fn report(
 fn merge(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     let profiles =
         args.merge.iter().map(|name| stored_profile(name)).collect::<Result<Vec<_>, _>>()?;
-    let merged = ssdyno_profile::merge(&profiles);
-    let merged = merged.map_err(|error| {
-        in_failure_of_task(Failure::usage(error.to_string()).with_help(error.help()))
-    })?;
+    let merged = ssdyno_profile::merge(&profiles).map_err(in_failure_of_task)?;
     let mut plan = args.task().outline().map_err(in_failure_of_task)?.plan;
     plan.target.clone_from(&merged.target);
     if let Some(capacity) = &merged.capacity {

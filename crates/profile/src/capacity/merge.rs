@@ -1,9 +1,11 @@
 //! Capacities of one device, measured several times, made one.
 
+use ssdyno_session::Failure;
+
 use super::linear::predicted;
 use super::load::Figure;
 use super::result::{CapacityFigure, CapacityResult, CheckedLoad};
-use crate::error::ProfileError;
+use crate::error::refused;
 use crate::pool::{Known, Pooled, birge, pooled};
 
 /// The merged capacity, and the notes for its reader. `numbers` are those of the profiles, for messages.
@@ -13,12 +15,12 @@ use crate::pool::{Known, Pooled, birge, pooled};
 pub(crate) fn merge(
     all: &[&CapacityResult],
     numbers: &[usize],
-) -> Result<(CapacityResult, Option<String>), ProfileError> {
+) -> Result<(CapacityResult, Option<String>), Failure> {
     let first = all[0];
     for (other, number) in all.iter().zip(numbers) {
         let refused = |what: &str| {
             let what = format!("profile {number} has {what}: they cannot be merged");
-            Err(ProfileError::plan(what, "merge profiles of one device"))
+            Err(refused(what, "merge profiles of one device"))
         };
         if (first.small_bytes, first.large_bytes) != (other.small_bytes, other.large_bytes) {
             return refused("other request sizes than the first");

@@ -2,6 +2,7 @@
 
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
+use ssdyno_session::Failure;
 use ssdyno_workload::WorkloadConfig;
 
 use super::levels::{still_falls, window};
@@ -10,7 +11,6 @@ use super::report::result_of;
 use super::result::{CpuLimit, ModerateLatency};
 use super::slice::Slice;
 use super::state::{LONG_DEPTH, TestState};
-use crate::error::ProfileError;
 use crate::loads::{Loads, Timed, ended};
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
@@ -56,7 +56,7 @@ pub(crate) struct CapacityRun<'a> {
 pub(crate) fn execute(
     loads: Loads<'_>,
     error: f64,
-) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
+) -> Result<(ProfileResult, Option<Failure>), Failure> {
     let [small, middle, large] =
         [SMALL_BYTES, MIDDLE_BYTES, LARGE_BYTES].map(|bytes| loads.request_bytes(bytes));
     loads.check_span(large)?;
@@ -65,12 +65,12 @@ pub(crate) fn execute(
     let mut run =
         CapacityRun { loads, error, sizes, states, moderate: None, cycle: 0.0, cpu: None };
     let how = run.phases();
-    let (stopped, failure) = ended(how, run.loads.done == 0)?;
+    let (stopped, failure) = ended(how, run.loads.done == 0, run.loads.plan.method.name())?;
     Ok((result_of(&run, stopped), failure))
 }
 
 impl CapacityRun<'_> {
-    fn phases(&mut self) -> Result<StoppedBecause, ProfileError> {
+    fn phases(&mut self) -> Result<StoppedBecause, Failure> {
         for phase in [CapacityRun::long_writes, CapacityRun::depths] {
             if phase(self)?.is_none() {
                 return Ok(StoppedBecause::TimeLimit);
@@ -298,7 +298,7 @@ impl CapacityRun<'_> {
     }
 
     /// Rounds of all loads in random order, later only of figures that are not known yet.
-    fn rounds(&mut self) -> Result<StoppedBecause, ProfileError> {
+    fn rounds(&mut self) -> Result<StoppedBecause, Failure> {
         let mut order = Rng::new(self.loads.plan.seed, "capacity rounds");
         loop {
             let mut open: Vec<usize> =

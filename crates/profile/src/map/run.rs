@@ -3,6 +3,7 @@
 use ssdyno_block::Time;
 use ssdyno_engine::Rng;
 use ssdyno_figures::RunResult;
+use ssdyno_session::Failure;
 use ssdyno_workload::WorkloadConfig;
 
 use super::load::{MapLoad, READ_BYTES, Reached, WRITE_BYTES};
@@ -10,7 +11,6 @@ use super::mesh::{FRAME, Mesh, Node, Value, WHOLE, interpolate};
 use super::report::result_of;
 use super::result::MapPoint;
 use crate::capacity::{DEPTH_MAX, DepthRate, LoadSlice, NextDepth};
-use crate::error::ProfileError;
 use crate::loads::{Loads, Timed, ended};
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
@@ -69,7 +69,7 @@ pub(crate) struct MapRun<'a> {
 pub(crate) fn execute(
     loads: Loads<'_>,
     error: f64,
-) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
+) -> Result<(ProfileResult, Option<Failure>), Failure> {
     let [read_bytes, write_bytes] =
         [READ_BYTES, WRITE_BYTES].map(|bytes| loads.request_bytes(bytes));
     loads.check_span(write_bytes)?;
@@ -84,7 +84,7 @@ pub(crate) fn execute(
         checks: Vec::new(),
     };
     let how = run.phases();
-    let (stopped, failure) = ended(how, run.loads.done == 0)?;
+    let (stopped, failure) = ended(how, run.loads.done == 0, run.loads.plan.method.name())?;
     Ok((result_of(&run, stopped), failure))
 }
 
@@ -114,7 +114,7 @@ fn is_unsettled(half: f64, point: &MapPoint) -> bool {
 }
 
 impl MapRun<'_> {
-    fn phases(&mut self) -> Result<StoppedBecause, ProfileError> {
+    fn phases(&mut self) -> Result<StoppedBecause, Failure> {
         // Reads of parts that were never written may not access the medium and would be too
         // fast. So the writes come first.
         for writes in [true, false] {
@@ -255,7 +255,7 @@ impl MapRun<'_> {
     }
 
     /// Measures points that took no part in the choice of others.
-    fn check(&mut self) -> Result<StoppedBecause, ProfileError> {
+    fn check(&mut self) -> Result<StoppedBecause, Failure> {
         let triangles = self.mesh.triangles();
         let place = |node: Node| (f64::from(node.0), f64::from(node.1));
         let mut rng = Rng::new(self.loads.plan.seed, "map checks");

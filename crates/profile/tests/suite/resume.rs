@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_profile::{
-    Method, ProfileError, ProfileOp, ProfilePlan, ProfileResult, ProfileTest, Ratio, SessionStart,
-    Setup, SizeInterval, StoppedBecause,
+    Method, ProfileOp, ProfilePlan, ProfileResult, ProfileTest, Ratio, SessionStart, Setup,
+    SizeInterval, StoppedBecause,
 };
-use ssdyno_session::{RunSpec, Unattended};
+use ssdyno_session::{Failure, FailureKind, RunSpec, Unattended};
 
 use crate::common::{Until, direct};
 
@@ -24,7 +24,7 @@ fn session(
     spec: &RunSpec,
     before: Option<&ProfileResult>,
     tests: u64,
-) -> (ProfileResult, Option<ProfileError>) {
+) -> (ProfileResult, Option<Failure>) {
     let mut target = plan.open(spec, &mut Unattended).unwrap();
     let start = SessionStart { setup: Setup::of(spec), before };
     let (result, failure) = plan.execute_session(&start, &mut target, &mut Until(tests)).unwrap();
@@ -48,7 +48,7 @@ fn interrupted(
     tests: u64,
 ) -> ProfileResult {
     let (result, failure) = session(plan, spec, before, tests);
-    assert!(matches!(failure, Some(ProfileError::Interrupted)));
+    assert!(failure.is_some_and(|failure| failure.kind == FailureKind::Interrupted));
     assert_eq!(result.stopped_because, StoppedBecause::Interrupted);
     result
 }
@@ -230,7 +230,7 @@ fn another_profile_is_refused() {
         let start = SessionStart { setup: Setup::of(spec), before: Some(before) };
         let error = plan.execute_session(&start, &mut target, &mut Until(99)).unwrap_err();
         assert!(error.to_string().contains(said), "{error}");
-        assert!(!error.help().is_empty());
+        assert!(error.help.is_some_and(|help| !help.is_empty()));
     };
     let other = |change: fn(&mut ProfilePlan)| {
         let mut plan = same.clone();
