@@ -33,6 +33,7 @@ mod s2;
 mod s3;
 mod s4;
 mod selector;
+mod series;
 #[cfg(test)]
 mod tests;
 mod text;

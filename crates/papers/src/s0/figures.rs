@@ -3,8 +3,9 @@
 use super::data::{Case, Completion, Plan, RESPONSES, WAYS};
 use super::simulate::Measured;
 use crate::chart::{Curve, Curves, Line, Lines, Places};
-use crate::mean::{Mean, shown};
+use crate::mean::shown;
 use crate::printed::Titled;
+use crate::series::{Column, Series};
 use crate::{Figure, FigureTable};
 
 /// A drawing with the numbers behind it.
@@ -48,12 +49,11 @@ struct View<'a> {
     measured: &'a Measured,
 }
 
-fn value(mean: Option<Mean>) -> Option<f64> {
-    mean.map(|mean| mean.mean)
-}
-
 const KIOPS: &str = "throughput (kIOPS)";
 const LATENCY: &str = "mean latency (us)";
+
+const RATE: Column<Case> = Column::new("kIOPS", 1, Measured::kiops);
+const TIME: Column<Case> = Column::new("mean latency, us", 1, Measured::latency_us);
 
 impl View<'_> {
     fn lines(&self, unit: &str, places: &[u32], across: &str, lines: Vec<Line>) -> String {
@@ -61,90 +61,60 @@ impl View<'_> {
         Lines { title: self.title, unit, across, places, lines }.draw()
     }
 
-    /// Throughput and latency of `case`, for a table.
-    fn figures(&self, case: &Case) -> [String; 2] {
-        [shown(self.measured.kiops(case), 1), shown(self.measured.latency_us(case), 1)]
-    }
-
     fn figure5(&self) -> Drawn {
         let sizes = &self.plan.block_sizes;
-        let (mut lines, mut rows) = (Vec::new(), Vec::new());
+        let mut series = Series::new(self.measured, &[RATE, TIME]);
         for (way, percent) in WAYS {
             for response in RESPONSES {
-                let case = |size: &u32| self.plan.fed(*size, percent, response);
-                lines.push(Line {
-                    label: format!("{way}, {}", response.0),
-                    values: sizes.iter().map(|b| value(self.measured.kiops(&case(b)))).collect(),
-                    dashed: percent == 0,
-                });
-                for size in sizes {
-                    let [kiops, latency] = self.figures(&case(size));
-                    let row = [way.to_owned(), response.0.to_owned(), size.to_string()];
-                    rows.push(row.into_iter().chain([kiops, latency]).collect());
-                }
+                let label = format!("{way}, {}", response.0);
+                let case = |size: &u32| Some(self.plan.fed(*size, percent, response));
+                series.line(label, percent == 0, &[way, response.0], sizes, case);
             }
         }
         Drawn {
-            drawings: vec![("", self.lines(KIOPS, sizes, "descriptors in a block", lines))],
-            columns: vec!["", "response", "block size", "kIOPS", "mean latency, us"],
-            rows,
+            drawings: vec![(
+                "",
+                self.lines(KIOPS, sizes, "descriptors in a block", series.lines(0)),
+            )],
+            columns: series.columns(&["", "response", "block size"]),
+            rows: series.rows,
         }
     }
 
     fn figure6(&self) -> Drawn {
         let threads = &self.plan.threads;
-        let (mut drawings, mut rows) = (Vec::new(), Vec::new());
+        let (mut drawings, mut columns, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for ((way, percent), suffix) in WAYS.into_iter().zip(["/read", "/write"]) {
-            let mut lines = Vec::new();
+            let mut series = Series::new(self.measured, &[RATE, TIME]);
             for size in &self.plan.static_blocks {
-                let case = |threads: &u32| Case::fixed(*size, *threads, percent);
-                lines.push(Line {
-                    label: format!("{way}, blocks of {size}"),
-                    values: threads.iter().map(|n| value(self.measured.kiops(&case(n)))).collect(),
-                    dashed: percent == 0,
-                });
-                // S0-36: there are no points with fewer threads than a block holds. Rows without
-                // values would look like runs that failed.
-                for n in threads.iter().filter(|n| *n >= size) {
-                    let [kiops, latency] = self.figures(&case(n));
-                    rows.push(vec![
-                        way.to_owned(),
-                        size.to_string(),
-                        n.to_string(),
-                        kiops,
-                        latency,
-                    ]);
-                }
+                let label = format!("{way}, blocks of {size}");
+                // S0-36: there are no points with fewer threads than a block holds.
+                let case = |n: &u32| (n >= size).then(|| Case::fixed(*size, *n, percent));
+                series.line(label, percent == 0, &[way, &size.to_string()], threads, case);
             }
-            drawings.push((suffix, self.lines(KIOPS, threads, "threads", lines)));
+            drawings.push((suffix, self.lines(KIOPS, threads, "threads", series.lines(0))));
+            columns = series.columns(&["", "block size", "threads"]);
+            rows.extend(series.rows);
         }
-        let columns = vec!["", "block size", "threads", "kIOPS", "mean latency, us"];
         Drawn { drawings, columns, rows }
     }
 
     fn figure7(&self) -> Drawn {
         let threads = &self.plan.threads;
-        let (mut rates, mut latencies) = (Vec::new(), Vec::new());
-        let (mut curves, mut rows) = (Vec::new(), Vec::new());
+        let mut series = Series::new(self.measured, &[RATE, TIME]);
         for (way, percent) in WAYS {
-            let case = |threads: &u32| Case::dynamic(*threads, percent);
-            let kiops = |n: &u32| value(self.measured.kiops(&case(n)));
-            let latency = |n: &u32| value(self.measured.latency_us(&case(n)));
-            let line = |values| Line { label: way.to_owned(), values, dashed: percent == 0 };
-            rates.push(line(threads.iter().map(kiops).collect()));
-            latencies.push(line(threads.iter().map(latency).collect()));
-            curves.push(Curve {
-                label: way.to_owned(),
-                points: threads.iter().filter_map(|n| Some((kiops(n)?, latency(n)?))).collect(),
-                dashed: percent == 0,
-            });
-            for n in threads {
-                let [kiops, latency] = self.figures(&case(n));
-                rows.push(vec![way.to_owned(), n.to_string(), kiops, latency]);
-            }
+            let case = |threads: &u32| Some(Case::dynamic(*threads, percent));
+            series.line(way, percent == 0, &[way], threads, case);
         }
+        let (rates, latencies) = (series.lines(0), series.lines(1));
         // S0-38 also shows latency over throughput. Both are measured at the same number of
         // threads, so each point of the curve is one run.
+        let curve = |(rate, latency): (&Line, &Line)| {
+            let both = rate.values.iter().zip(&latency.values);
+            let points = both.filter_map(|(rate, latency)| Some(((*rate)?, (*latency)?)));
+            Curve { label: rate.label.clone(), points: points.collect(), dashed: rate.dashed }
+        };
+        let curves = rates.iter().zip(&latencies).map(curve).collect();
         let curves = Curves { title: self.title, across: KIOPS, unit: LATENCY, curves }.draw();
         Drawn {
             drawings: vec![
@@ -152,59 +122,42 @@ impl View<'_> {
                 ("/latency", self.lines(LATENCY, threads, "threads", latencies)),
                 ("/curve", curves),
             ],
-            columns: vec!["", "threads", "kIOPS", "mean latency, us"],
-            rows,
+            columns: series.columns(&["", "threads"]),
+            rows: series.rows,
         }
     }
 
     fn figure8(&self) -> Drawn {
+        const MEGABYTES: Column<Case> = Column::new("MB/s", 1, Measured::megabytes);
         let sizes = &self.plan.sizes_kib;
-        let (mut rates, mut latencies, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        let mut series = Series::new(self.measured, &[MEGABYTES, TIME]);
         for (way, percent) in WAYS {
             for (at, how) in ["one thread", "many threads of 4 KiB"].into_iter().enumerate() {
-                let case = |size: &u32| self.plan.large(*size, percent)[at].clone();
-                let line =
-                    |values| Line { label: format!("{way}, {how}"), values, dashed: percent == 0 };
-                let megabytes = |size: &u32| value(self.measured.megabytes(&case(size)));
-                let latency = |size: &u32| value(self.measured.latency_us(&case(size)));
-                rates.push(line(sizes.iter().map(megabytes).collect()));
-                latencies.push(line(sizes.iter().map(latency).collect()));
-                for size in sizes {
-                    rows.push(vec![
-                        way.to_owned(),
-                        how.to_owned(),
-                        size.to_string(),
-                        shown(self.measured.megabytes(&case(size)), 1),
-                        shown(self.measured.latency_us(&case(size)), 1),
-                    ]);
-                }
+                let case = |size: &u32| Some(self.plan.large(*size, percent)[at].clone());
+                series.line(format!("{way}, {how}"), percent == 0, &[way, how], sizes, case);
             }
         }
-        let unit = "throughput (MB/s)";
+        let (unit, across) = ("throughput (MB/s)", "outstanding (KiB)");
         Drawn {
             drawings: vec![
-                ("/throughput", self.lines(unit, sizes, "outstanding (KiB)", rates)),
-                ("/latency", self.lines(LATENCY, sizes, "outstanding (KiB)", latencies)),
+                ("/throughput", self.lines(unit, sizes, across, series.lines(0))),
+                ("/latency", self.lines(LATENCY, sizes, across, series.lines(1))),
             ],
-            columns: vec!["", "threads", "outstanding, KiB", "MB/s", "mean latency, us"],
-            rows,
+            columns: series.columns(&["", "threads", "outstanding, KiB"]),
+            rows: series.rows,
         }
     }
 
     fn mixed(&self) -> Drawn {
         let percents = &self.plan.read_percents;
-        let case = |percent: &u32| Case::dynamic(self.plan.mixed_threads, *percent);
-        let values = percents.iter().map(|p| value(self.measured.kiops(&case(p)))).collect();
+        let mut series = Series::new(self.measured, &[RATE, TIME]);
+        let case = |percent: &u32| Some(Case::dynamic(self.plan.mixed_threads, *percent));
         let label = format!("{} threads", self.plan.mixed_threads);
-        let rows = percents.iter().map(|percent| {
-            let [kiops, latency] = self.figures(&case(percent));
-            vec![percent.to_string(), kiops, latency]
-        });
-        let lines = vec![Line { label, values, dashed: false }];
+        series.line(label, false, &[], percents, case);
         Drawn {
-            drawings: vec![("", self.lines(KIOPS, percents, "reads (%)", lines))],
-            columns: vec!["reads, %", "kIOPS", "mean latency, us"],
-            rows: rows.collect(),
+            drawings: vec![("", self.lines(KIOPS, percents, "reads (%)", series.lines(0)))],
+            columns: series.columns(&["reads, %"]),
+            rows: series.rows,
         }
     }
 
@@ -243,45 +196,31 @@ impl View<'_> {
     }
 
     fn completion(&self) -> Drawn {
+        // Latency alone would favour one interrupt per return. Interrupts and CPU time per request
+        // show what this policy costs, as in the comparison of calibrated interrupts.
+        const COLUMNS: &[Column<Case>] = &[
+            RATE,
+            TIME,
+            Column::new("interrupts per request", 3, |measured, case| {
+                measured.host(case, |host| host.interrupts_per_request)
+            }),
+            Column::new("register writes per request", 3, |measured, case| {
+                measured.host(case, |host| host.register_writes_per_request)
+            }),
+            Column::new("CPU per request, us", 2, |measured, case| {
+                measured.host(case, |host| host.cpu_ns_per_request / 1e3)
+            }),
+        ];
         let threads = &self.plan.completion_threads;
-        let (mut lines, mut rows) = (Vec::new(), Vec::new());
+        let mut series = Series::new(self.measured, COLUMNS);
         for completion in Completion::ALL {
-            let case = |threads: &u32| self.plan.completed(*threads, completion);
-            let latency = |n: &u32| value(self.measured.latency_us(&case(n)));
-            let values = threads.iter().map(latency).collect();
-            lines.push(Line { label: completion.name().to_owned(), values, dashed: false });
-            for n in threads {
-                let case = case(n);
-                let [kiops, latency] = self.figures(&case);
-                // Latency alone would favour one interrupt per return. Interrupts and CPU time per
-                // request show what this policy costs, as in the comparison of calibrated
-                // interrupts.
-                let interrupts = self.measured.host(&case, |host| host.interrupts_per_request);
-                let cpu = self.measured.host(&case, |host| host.cpu_ns_per_request / 1e3);
-                let writes = self.measured.host(&case, |host| host.register_writes_per_request);
-                rows.push(vec![
-                    completion.name().to_owned(),
-                    n.to_string(),
-                    kiops,
-                    latency,
-                    shown(interrupts, 3),
-                    shown(writes, 3),
-                    shown(cpu, 2),
-                ]);
-            }
+            let case = |threads: &u32| Some(self.plan.completed(*threads, completion));
+            series.line(completion.name(), false, &[completion.name()], threads, case);
         }
         Drawn {
-            drawings: vec![("", self.lines(LATENCY, threads, "threads", lines))],
-            columns: vec![
-                "completion",
-                "threads",
-                "kIOPS",
-                "mean latency, us",
-                "interrupts per request",
-                "register writes per request",
-                "CPU per request, us",
-            ],
-            rows,
+            drawings: vec![("", self.lines(LATENCY, threads, "threads", series.lines(1)))],
+            columns: series.columns(&["completion", "threads"]),
+            rows: series.rows,
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Figures and the tables beside them.
 
+use ssdyno_figures::NetworkResult;
+
 use super::data::{
     Case, FILE_SYSTEMS, LOADS, NETWORK_VARIANTS, Plan, QUICK, SUITES, TOOLS, TOOLS_OF_7,
 };
 use super::simulate::Measured;
-use crate::chart::{Bar, Bars, Curve, Curves, Line, Lines, Places};
-use crate::mean::shown;
+use crate::chart::{Bar, Bars, Curve, Curves, Lines, Places};
+use crate::mean::{Mean, shown};
 use crate::printed::Titled;
+use crate::series::{Column, Series};
 use crate::{Figure, FigureTable};
 
 /// A drawing and what stands in its table.
@@ -33,34 +36,27 @@ pub(super) fn draw(part: &Titled, plan: &Plan, measured: &Measured) -> (Figure, 
     Figure::with_table(format!("S4/{figure}"), title, svg, columns, rows)
 }
 
+const MEGABYTES: Column<Case> = Column::new("MB/s", 2, Measured::megabytes);
+const CPU: Column<Case> = Column::new("CPU per request, us", 2, |measured, case| {
+    measured.host(case, |host| host.cpu_ns_per_request / 1e3)
+});
+
 fn suites(title: &str, measured: &Measured) -> Drawn {
-    let (mut bars, mut rows) = (Vec::new(), Vec::new());
+    const HITS: Column<Case> = Column::new("pages found in the cache, %", 1, |measured, case| {
+        measured
+            .host(case, |host| host.cache.and_then(|cache| cache.hit_ratio).unwrap_or(0.0) * 100.0)
+    });
+    let mut series = Series::new(measured, &[MEGABYTES, HITS]);
     for (load, size) in SUITES {
         for stack in FILE_SYSTEMS {
             let case = Case::new("seagate", stack, load, size, 1);
-            let mean = measured.megabytes(&case);
-            let hits = measured.host(&case, |host| {
-                host.cache.and_then(|cache| cache.hit_ratio).unwrap_or(0.0) * 100.0
-            });
-            bars.push(Bar {
-                group: load.to_owned(),
-                label: stack,
-                parts: mean.map(|mean| vec![mean.mean]),
-            });
-            rows.push(vec![
-                format!("{load}, {size} KiB"),
-                stack.to_owned(),
-                shown(mean, 2),
-                shown(hits, 1),
-            ]);
+            series.bar(load, stack, [&format!("{load}, {size} KiB"), stack], &case);
         }
     }
-    let parts = ["throughput"];
-    Drawn {
-        svg: Bars { title, unit: "throughput (MB/s)", parts: &parts, bars }.draw(),
-        columns: vec!["in kind of", "file system", "MB/s", "pages found in the cache, %"],
-        rows,
-    }
+    let columns = series.columns(&["in kind of", "file system"]);
+    let (unit, parts) = ("throughput (MB/s)", &["throughput"]);
+    let svg = Bars { title, unit, parts, bars: series.bars }.draw();
+    Drawn { svg, columns, rows: series.rows }
 }
 
 /// IOPS of each second, of the first seed.
@@ -188,36 +184,24 @@ fn zones(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
 }
 
 fn by_size(title: &str, figure: &str, plan: &Plan, measured: &Measured) -> Drawn {
+    const IOPS: Column<Case> = Column::new("IOPS", 1, Measured::iops);
+    const BUSY: Column<Case> = Column::new("core busy, %", 1, |measured, case| {
+        measured
+            .host(case, |host| 100.0 * host.cores.iter().map(|core| core.busy_share).sum::<f64>())
+    });
     let load = LOADS.iter().find(|(id, _)| *id == figure).map_or("", |(_, load)| load);
     let sizes = &plan.figure5.sizes_kib;
-    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    let mut series = Series::new(measured, &[MEGABYTES, IOPS, BUSY]);
     for stack in TOOLS {
-        let case = |size: &u32| Case::new("seagate", stack, load, *size, 1);
-        let value = |size: &u32| measured.megabytes(&case(size)).map(|mean| mean.mean);
-        lines.push(Line {
-            label: stack.to_owned(),
-            values: sizes.iter().map(value).collect(),
-            dashed: stack == "spek",
-        });
-        for size in sizes {
-            let case = case(size);
-            let busy = measured.host(&case, |host| {
-                100.0 * host.cores.iter().map(|core| core.busy_share).sum::<f64>()
-            });
-            rows.push(vec![
-                stack.to_owned(),
-                size.to_string(),
-                shown(measured.megabytes(&case), 2),
-                shown(measured.iops(&case), 1),
-                shown(busy, 1),
-            ]);
-        }
+        let case = |size: &u32| Some(Case::new("seagate", stack, load, *size, 1));
+        series.line(stack, stack == "spek", &[stack], sizes, case);
     }
     let (unit, across) = ("throughput (MB/s)", "request size (KiB)");
+    let (places, lines) = (Places::values(sizes), series.lines(0));
     Drawn {
-        svg: Lines { title, unit, across, places: Places::values(sizes), lines }.draw(),
-        columns: vec!["tool", "KiB", "MB/s", "IOPS", "core busy, %"],
-        rows,
+        svg: Lines { title, unit, across, places, lines }.draw(),
+        columns: series.columns(&["tool", "KiB"]),
+        rows: series.rows,
     }
 }
 
@@ -252,76 +236,43 @@ pub(super) fn worker_case(figure: &str, plan: &Plan, stack: &str, workers: u16) 
 }
 
 fn by_workers(title: &str, figure: &str, plan: &Plan, measured: &Measured) -> Drawn {
+    const RATE: Column<Case> =
+        Column::new("kIOPS", 2, |measured, case| measured.mean(case, |run| run.iops / 1e3));
+    const LATENCY: Column<Case> = Column::new("latency, us", 1, Measured::latency_us);
     let workers = &plan.figure7.workers;
-    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    let mut series = Series::new(measured, &[RATE, LATENCY, CPU]);
     for stack in TOOLS_OF_7 {
-        let case = |n: &u16| worker_case(figure, plan, stack, *n);
-        let value = |n: &u16| measured.iops(&case(n)).map(|mean| mean.mean / 1e3);
-        lines.push(Line {
-            label: stack.to_owned(),
-            values: workers.iter().map(value).collect(),
-            dashed: stack == "spek",
-        });
-        for n in workers {
-            let case = case(n);
-            let kiops = measured.mean(&case, |run| run.iops / 1e3);
-            let cpu = measured.host(&case, |host| host.cpu_ns_per_request / 1e3);
-            let latency = measured.mean(&case, |run| {
-                run.latency_ns.as_ref().map_or(f64::NAN, |latency| latency.all.mean / 1e3)
-            });
-            rows.push(vec![
-                stack.to_owned(),
-                n.to_string(),
-                shown(kiops, 2),
-                shown(latency, 1),
-                shown(cpu, 2),
-            ]);
-        }
+        let case = |n: &u16| Some(worker_case(figure, plan, stack, *n));
+        series.line(stack, stack == "spek", &[stack], workers, case);
     }
-    let places = Places::values(workers);
+    let (unit, across) = ("thousand requests per second", "workers");
+    let (places, lines) = (Places::values(workers), series.lines(0));
     Drawn {
-        svg: Lines {
-            title,
-            unit: "thousand requests per second",
-            across: "workers",
-            places,
-            lines,
-        }
-        .draw(),
-        columns: vec!["tool", "workers", "kIOPS", "latency, us", "CPU per request, us"],
-        rows,
+        svg: Lines { title, unit, across, places, lines }.draw(),
+        columns: series.columns(&["tool", "workers"]),
+        rows: series.rows,
     }
 }
 
 fn switches(title: &str, measured: &Measured) -> Drawn {
-    let (mut bars, mut rows) = (Vec::new(), Vec::new());
+    const SWITCHES: Column<Case> = Column::new("switches", 2, Measured::switches);
+    const CALLS: Column<Case> = Column::new("system calls", 2, |measured, case| {
+        measured.host(case, |host| host.system_calls_per_request.unwrap_or(f64::NAN))
+    });
+    let mut series = Series::new(measured, &[SWITCHES, CALLS, CPU]);
     for load in QUICK {
         for stack in TOOLS {
             // A device with a fixed delay shows the switches of the tool alone. On a disk, the
             // number of switches would depend on how many requests complete together.
             let case = Case::new("delay-100us", stack, load, 4, 1);
-            let switches = measured.switches(&case);
-            let calls =
-                measured.host(&case, |host| host.system_calls_per_request.unwrap_or(f64::NAN));
-            let cpu = measured.host(&case, |host| host.cpu_ns_per_request / 1e3);
-            let name = load.strip_prefix("quick-").unwrap_or(load).to_owned();
-            let parts = switches.map(|mean| vec![mean.mean]);
-            bars.push(Bar { group: name.clone(), label: stack, parts });
-            rows.push(vec![
-                name,
-                stack.to_owned(),
-                shown(switches, 2),
-                shown(calls, 2),
-                shown(cpu, 2),
-            ]);
+            let name = load.strip_prefix("quick-").unwrap_or(load);
+            series.bar(name, stack, [name, stack], &case);
         }
     }
-    let parts = ["switches to threads and to idleness"];
-    Drawn {
-        svg: Bars { title, unit: "context switches per request", parts: &parts, bars }.draw(),
-        columns: vec!["load", "tool", "switches", "system calls", "CPU per request, us"],
-        rows,
-    }
+    let columns = series.columns(&["load", "tool"]);
+    let (unit, parts) = ("context switches per request", &["switches to threads and to idleness"]);
+    let svg = Bars { title, unit, parts, bars: series.bars }.draw();
+    Drawn { svg, columns, rows: series.rows }
 }
 
 /// The point of table 4.
@@ -333,50 +284,34 @@ pub(super) fn client_case(plan: &Plan, variant: &'static str, clients: u16) -> C
     Case { network: Some(variant), ..case }
 }
 
+fn network(measured: &Measured, case: &Case, figure: fn(&NetworkResult) -> f64) -> Option<Mean> {
+    measured.host(case, move |host| host.network.as_ref().map_or(f64::NAN, figure))
+}
+
 fn clients(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
+    const COLUMNS: &[Column<Case>] = &[
+        MEGABYTES,
+        Column::new("target's CPU, %", 1, |measured, case| {
+            network(measured, case, |network| 100.0 * network.target_cpu_share)
+        }),
+        Column::new("work per request, us", 1, |measured, case| {
+            network(measured, case, |network| network.target_cpu_ns_per_command / 1e3)
+        }),
+        Column::new("link, %", 1, |measured, case| {
+            network(measured, case, |network| 100.0 * network.link_to_host_share)
+        }),
+    ];
     let clients = &plan.table4.clients;
-    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    let mut series = Series::new(measured, COLUMNS);
     for variant in NETWORK_VARIANTS {
-        let case = |n: &u16| client_case(plan, variant, *n);
-        let value = |n: &u16| measured.megabytes(&case(n)).map(|mean| mean.mean);
-        lines.push(Line {
-            label: format!("costs {variant}"),
-            values: clients.iter().map(value).collect(),
-            dashed: variant == "fitted",
-        });
-        for n in clients {
-            let case = case(n);
-            let network = |figure: fn(&ssdyno_figures::NetworkResult) -> f64| {
-                measured.host(&case, move |host| host.network.as_ref().map_or(f64::NAN, figure))
-            };
-            rows.push(vec![
-                variant.to_owned(),
-                n.to_string(),
-                shown(measured.megabytes(&case), 2),
-                shown(network(|n| 100.0 * n.target_cpu_share), 1),
-                shown(network(|n| n.target_cpu_ns_per_command / 1e3), 1),
-                shown(network(|n| 100.0 * n.link_to_host_share), 1),
-            ]);
-        }
+        let case = |n: &u16| Some(client_case(plan, variant, *n));
+        series.line(format!("costs {variant}"), variant == "fitted", &[variant], clients, case);
     }
-    let places = Places::values(clients);
+    let (unit, across) = ("throughput of all clients (MB/s)", "clients");
+    let (places, lines) = (Places::values(clients), series.lines(0));
     Drawn {
-        svg: Lines {
-            title,
-            unit: "throughput of all clients (MB/s)",
-            across: "clients",
-            places,
-            lines,
-        }
-        .draw(),
-        columns: vec![
-            "costs",
-            "clients",
-            "MB/s",
-            "target's CPU, %",
-            "work per request, us",
-            "link, %",
-        ],
-        rows,
+        svg: Lines { title, unit, across, places, lines }.draw(),
+        columns: series.columns(&["costs", "clients"]),
+        rows: series.rows,
     }
 }
