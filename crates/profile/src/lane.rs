@@ -32,35 +32,6 @@ const CUT_REQUESTS_MIN: u64 = 8;
 /// four such slices of 16 to 256 requests in a row; one that is gone has nothing else.
 const FAILED_MAX: u32 = 25;
 
-/// Slices with failed requests. They do not count: a failed request may take no time, or very long.
-#[derive(Debug, Default)]
-struct Failed {
-    slices: u64,
-    requests: u64,
-    in_a_row: u32,
-}
-
-impl Failed {
-    /// A whole test takes too long to be tried again: it ends the profile at once.
-    fn add(
-        &mut self,
-        errors: u64,
-        slice: Option<Slice>,
-        stage: &Stage,
-        target: &str,
-    ) -> Result<(), Failure> {
-        self.slices += 1;
-        self.requests += errors;
-        self.in_a_row += 1;
-        // A failed slice costs about 0.1 s, and the next place of the span may be sound. A
-        // device that was removed fails every slice, so the number in a row has a limit.
-        if slice.is_some() && self.in_a_row < FAILED_MAX {
-            return Ok(());
-        }
-        Err(requests_failed(self.requests, &stage.what, target))
-    }
-}
-
 /// The tests at one depth.
 pub(crate) struct Lane {
     plan: ProfilePlan,
@@ -81,16 +52,10 @@ pub(crate) struct Lane {
     record: Option<PlanRecord>,
     /// Whether the state that whole tests need is there: after a break it may not be.
     settled: bool,
-    /// Seconds that it took to restore it.
-    settling: f64,
-    /// Seconds of this session on the clock of the device.
-    pub(crate) spent: f64,
-    /// Tests begun in this session.
-    tests: u64,
-    /// Number of tests that the time limit ended and that count.
-    cut: u64,
-    dropped: u64,
-    failed: Failed,
+    /// What this session did so far.
+    pub(crate) session: ProfileSession,
+    /// Slices with failed requests, one after another.
+    failed_in_a_row: u32,
     /// What the last test that used burst credits says of them.
     credits: Option<Warning>,
     notes: Vec<String>,
@@ -143,12 +108,8 @@ impl Lane {
             // session may begin in the middle of that order.
             settled: sessions_before.is_empty(),
             before: sessions_before,
-            settling: 0.0,
-            spent: 0.0,
-            tests: 0,
-            cut: 0,
-            dropped: 0,
-            failed: Failed::default(),
+            session: ProfileSession::default(),
+            failed_in_a_row: 0,
             credits: None,
             notes: Vec::new(),
             began: Instant::now(),
@@ -193,7 +154,7 @@ impl Lane {
         }
         let stage = self.stage(&format!("{test}, {}", Bytes(size)), left, shared);
         self.measure((test, size, slice), length, &stage, shared)?;
-        self.tests += 1;
+        self.session.tests += 1;
         shared.tests += 1;
         Ok(())
     }
@@ -208,7 +169,7 @@ impl Lane {
 
     /// How long the next test may take.
     fn length(&self, left: u64) -> Option<Time> {
-        let remaining = self.limit? - self.spent;
+        let remaining = self.limit? - self.session.seconds_spent;
         // A whole test of a large span takes long. Without shares the first tests of `serra`
         // would use all of the time, and the other sizes would have no access time.
         let share = if self.strategy.shares_time() { left.max(1) as f64 } else { 1.0 };
@@ -235,7 +196,7 @@ impl Lane {
         let stage = self.stage(&format!("writing the span, {}", Bytes(size)), left, shared);
         let load = self.plan.load(ProfileTest::SequentialWrite, size, self.span);
         let result = self.load(&load, self.plan.seed, self.length(left), &stage, shared)?;
-        self.settling = result.simulated_seconds;
+        self.session.settling_seconds = result.simulated_seconds;
         Ok(())
     }
 
@@ -252,7 +213,7 @@ impl Lane {
             watched(shared.target, shared.observer, stage, load, seed, length)?;
         // The time of an interrupted load counts as well. The device was loaded during that
         // time, and the result says how long the session took.
-        self.spent += result.simulated_seconds;
+        self.session.seconds_spent += result.simulated_seconds;
         self.credits = credits_of(&result).or(self.credits.take());
         if is_stopped { Err(interrupted()) } else { Ok(result) }
     }
@@ -268,7 +229,7 @@ impl Lane {
         // The seed of a test follows from the seed of the plan and the number of the test, so a
         // profile repeats exactly. Tests of earlier sessions count: a resumed profile must not
         // draw their orders again.
-        let tests = self.before_tests.wrapping_add(self.tests);
+        let tests = self.before_tests.wrapping_add(self.session.tests);
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(tests);
         let (load, seed) = match slice {
             Some(slice) => self.place(test, size_bytes, slice, seed, shared),
@@ -278,9 +239,9 @@ impl Lane {
         // A failed request may end at once or after a long timeout. Neither time says how fast
         // the device is, so the whole slice is left out.
         if result.errors > 0 {
-            return self.failed.add(result.errors, slice, stage, &self.plan.target);
+            return self.fail(result.errors, slice, stage);
         }
-        self.failed.in_a_row = 0;
+        self.failed_in_a_row = 0;
         let (requests, seconds) = (result.requests, result.simulated_seconds);
         let (complete, records) = (Some(requests) == load.requests, self.span / size_bytes);
         let whole = complete && requests == records;
@@ -300,12 +261,26 @@ impl Lane {
         };
         match counted {
             Some(measurement) => {
-                self.cut += u64::from(!complete);
+                self.session.cut += u64::from(!complete);
                 self.measurements.add(measurement);
             }
-            None => self.dropped += 1,
+            None => self.session.dropped += 1,
         }
         Ok(())
+    }
+
+    /// Takes in a slice with failed requests. It does not count: a failed request may take no time, or very long. A whole
+    /// test takes too long to be tried again: it ends the profile at once.
+    fn fail(&mut self, errors: u64, slice: Option<Slice>, stage: &Stage) -> Result<(), Failure> {
+        self.session.failed_slices += 1;
+        self.session.failed_requests += errors;
+        self.failed_in_a_row += 1;
+        // A failed slice costs about 0.1 s, and the next place of the span may be sound. A
+        // device that was removed fails every slice, so the number in a row has a limit.
+        if slice.is_some() && self.failed_in_a_row < FAILED_MAX {
+            return Ok(());
+        }
+        Err(requests_failed(self.session.failed_requests, &stage.what, &self.plan.target))
     }
 
     /// The load of a slice and its seed, at the place of the span that was accessed least lately.
@@ -381,14 +356,8 @@ impl Lane {
     fn session(&self, stopped_because: StoppedBecause) -> ProfileSession {
         ProfileSession {
             measurements: (self.measurements.all().len() - self.held) as u64,
-            tests: self.tests,
-            seconds_spent: self.spent,
-            settling_seconds: self.settling,
             stopped_because,
-            cut: self.cut,
-            dropped: self.dropped,
-            failed_slices: self.failed.slices,
-            failed_requests: self.failed.requests,
+            ..self.session
         }
     }
 

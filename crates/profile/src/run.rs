@@ -101,7 +101,7 @@ impl Run<'_> {
         if matches!(self.plan.method, Method::Adaptive { .. }) {
             // The depth with the least time so far is next. Each depth then gets the same time,
             // and a drift of the device affects all depths alike.
-            let spent = |lane: &(usize, &Lane)| lane.1.spent;
+            let spent = |lane: &(usize, &Lane)| lane.1.session.seconds_spent;
             loop {
                 let open = self.lanes.iter().enumerate().filter(|(_, lane)| lane.ended.is_none());
                 let Some((at, _)) = open.min_by(|a, b| spent(a).total_cmp(&spent(b))) else {
@@ -131,11 +131,11 @@ impl Run<'_> {
 
     /// Seconds that the tests of a lane may take together.
     fn limit(&self, at: usize, sharing: usize) -> Option<f64> {
-        let spent: f64 = self.lanes.iter().map(|lane| lane.spent).sum();
+        let spent: f64 = self.lanes.iter().map(|lane| lane.session.seconds_spent).sum();
         let left = self.plan.time?.as_s_f64() - spent;
         // The limit of a lane is about the seconds of that lane. So the seconds that it has
         // spent are added to its part of the rest.
-        Some(self.lanes[at].spent + left / sharing.max(1) as f64)
+        Some(self.lanes[at].session.seconds_spent + left / sharing.max(1) as f64)
     }
 
     fn test(&mut self, at: usize) -> Result<(), Failure> {

@@ -65,7 +65,7 @@ impl Setup {
 }
 
 /// One uninterrupted session of measurements.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileSession {
     /// Number of `measurements` from this session; they follow the measurements of the session before.
     pub measurements: u64,
