@@ -7,7 +7,7 @@ use ssdyno_figures::{
 use ssdyno_session::{Failure, FailureKind, KeptTarget, Observer, Stage, look_at_the_log};
 
 use crate::doubt::Doubt;
-use crate::plan::{Load, PartPlan, PtsPlan, Test};
+use crate::plan::{Load, PartPlan, PtsPlan};
 use crate::result::{PtsCell, PtsHistogram, PtsPart, PtsResult, PtsStep, Round, Settings, Tracked};
 use crate::rule::Window;
 use crate::target::purge;
@@ -104,11 +104,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn parts(&mut self, parts: &[PartPlan]) -> Result<(), Failure> {
         for part in parts {
-            let figure = match self.plan.test {
-                Test::Iops => "iops",
-                Test::Throughput => "throughput_bytes_per_second",
-                Test::Latency => "latency_ns_mean",
-            };
+            let (figure, ..) = self.plan.test.tracked();
             let tracked = Tracked {
                 figure: figure.to_owned(),
                 load: part.tracked.name(),
@@ -207,7 +203,8 @@ impl Run<'_> {
                 }
                 let cell = cell(load, &result);
                 if *load == part.tracked {
-                    tracked = self.figure(&cell);
+                    let (_, figure, ..) = self.plan.test.tracked();
+                    tracked = figure(&cell).unwrap_or(0.0);
                     let doubt = Doubt::of(&result, cell.written_bytes);
                     if let Some(part) = self.result.parts.last_mut() {
                         part.tracked.doubt = doubt.as_ref().map(|doubt| doubt.text(&load.name()));
@@ -260,14 +257,6 @@ impl Run<'_> {
         }
         self.stage.done += 1;
         Ok(())
-    }
-
-    fn figure(&self, cell: &PtsCell) -> f64 {
-        match self.plan.test {
-            Test::Iops => cell.iops,
-            Test::Throughput => cell.throughput_bytes_per_second,
-            Test::Latency => cell.latency_ns_mean.unwrap_or(0.0),
-        }
     }
 
     /// Partial where it was told to stop.

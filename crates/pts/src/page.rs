@@ -1,6 +1,6 @@
 //! A result as a page.
 
-use ssdyno_figures::{bytes_per_second, nanoseconds, rate, seconds, significant};
+use ssdyno_figures::{nanoseconds, seconds, significant};
 use ssdyno_report::{Axis, Page, Plot, html_table};
 
 use crate::plan::{Test, block_name};
@@ -51,18 +51,6 @@ fn steps(part: &PtsPart) -> String {
     html_table(&["before the rounds", "", "took", "written"], &rows)
 }
 
-type Look = (fn(&PtsCell) -> Option<f64>, &'static str, fn(f64) -> String);
-
-fn look(test: Test) -> Look {
-    match test {
-        Test::Iops => (|cell| Some(cell.iops), "requests per second", rate),
-        Test::Throughput => {
-            (|cell| Some(cell.throughput_bytes_per_second), "bytes per second", bytes_per_second)
-        }
-        Test::Latency => (|cell| cell.latency_ns_mean, "mean latency", nanoseconds),
-    }
-}
-
 fn rounds_axis(from: f64, to: f64) -> Axis {
     Axis { label: "round", from, to, log: false, format: |round| significant(round, 3) }
 }
@@ -83,7 +71,7 @@ fn window_plot(test: Test, part: &PtsPart) -> String {
     let values = part.tracked.values.iter().enumerate().skip(first_round as usize - 1);
     let points: Vec<(f64, f64)> = values.map(|(at, value)| (at as f64 + 1.0, *value)).collect();
     let most = points.iter().map(|point| point.1).fold(average * 1.1, f64::max);
-    let (_, label, format) = look(test);
+    let (.., label, format) = test.tracked();
     let x = rounds_axis(first - 0.2, last + 0.2);
     let mut plot = Plot::new("Steady state window", x, Axis::from_zero(label, most * 1.1, format));
     plot.set_x_ticks(round_ticks(first_round as usize, last_round as usize));
@@ -128,7 +116,7 @@ const COLOURS: [&str; 4] = ["read", "write", "trim", "flush"];
 
 /// Writes of each block size over all rounds: whether and when they settled.
 fn convergence(test: Test, part: &PtsPart) -> String {
-    let (pick, label, format) = look(test);
+    let (_, pick, label, format) = test.tracked();
     let Some(first) = part.rounds.first().filter(|_| part.rounds.len() > 1) else {
         return String::new();
     };

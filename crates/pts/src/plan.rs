@@ -7,9 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
+use ssdyno_figures::{bytes_per_second, nanoseconds, rate};
 use ssdyno_session::Failure;
 use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
 
+use crate::result::PtsCell;
 use crate::rule::WINDOW_ROUNDS;
 
 ssdyno_block::named! {
@@ -24,6 +26,25 @@ ssdyno_block::named! {
         Throughput = "throughput",
         /// Random requests one at a time: three block sizes by three mixes.
         Latency = "latency",
+    }
+}
+
+/// A figure that decides on steady state: its key in a cell, its value there, what it is, and its text.
+type Figure = (&'static str, fn(&PtsCell) -> Option<f64>, &'static str, fn(f64) -> String);
+
+impl Test {
+    /// The figure that the test tracks.
+    pub(crate) fn tracked(self) -> Figure {
+        match self {
+            Test::Iops => ("iops", |cell| Some(cell.iops), "requests per second", rate),
+            Test::Throughput => {
+                let pick = |cell: &PtsCell| Some(cell.throughput_bytes_per_second);
+                ("throughput_bytes_per_second", pick, "bytes per second", bytes_per_second)
+            }
+            Test::Latency => {
+                ("latency_ns_mean", |cell| cell.latency_ns_mean, "mean latency", nanoseconds)
+            }
+        }
     }
 }
 

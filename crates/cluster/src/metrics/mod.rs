@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_figures::{ByOp, Histogram, LiveSnapshot};
-use ssdyno_prober::{MetricLabels, OpenMetricsError, OpenMetricsWriter, SystemSample};
+use ssdyno_prober::{MetricKind, MetricLabels, OpenMetricsError, OpenMetricsWriter, SystemSample};
 use ssdyno_session::RunPhase;
 
 use crate::progress::ClusterProgress;
@@ -69,7 +69,7 @@ fn write(
     run: Option<RunOutline<'_>>,
     progress: &ClusterProgress,
 ) -> Result<(), OpenMetricsError> {
-    to.info("ssdyno_build", "Version of the program.")?;
+    to.family(MetricKind::Info, "ssdyno_build", "", "Version of the program.")?;
     to.value(&labels(&[("version", version)])?, None, 1.0)?;
     if let Some(run) = run {
         write_run(to, run, progress)?;
@@ -100,32 +100,42 @@ fn write_run(
     // not count the whole run as one more host.
     let merged = progress.merged();
     let told = merged.glance.as_deref().cloned().unwrap_or_default();
-    to.info("ssdyno_run", "The run that these metrics describe.")?;
+    to.family(MetricKind::Info, "ssdyno_run", "", "The run that these metrics describe.")?;
     let number = run.number.to_string();
     let facts =
         [("number", &*number), ("name", run.name), ("target", run.target), ("load", run.load)];
     to.value(&labels(&facts)?, None, 1.0)?;
-    to.state_set("ssdyno_run_phase", "Phase of the run: the phase of the slowest host.")?;
+    to.family(
+        MetricKind::StateSet,
+        "ssdyno_run_phase",
+        "",
+        "Phase of the run: the phase of the slowest host.",
+    )?;
     to.states(&none, &PHASES.map(|(phase, name)| (name, phase == run.phase)))?;
     // The gauge is absent when no host prepares. A value of 1 would look like a preparation that has
     // just ended, and a value of 0 like one that hangs.
     if let Some(share) = merged.preparing {
         let help = "Fraction of the preparation of the target that is done, 0 to 1.";
-        to.gauge("ssdyno_run_prepared_fraction", "fraction", help)?;
+        to.family(MetricKind::Gauge, "ssdyno_run_prepared_fraction", "fraction", help)?;
         to.value(&none, None, share)?;
     }
     let help = "Time since the start of the load on the clock of the run; for a simulated target its virtual time.";
-    to.gauge("ssdyno_run_elapsed_seconds", "seconds", help)?;
+    to.family(MetricKind::Gauge, "ssdyno_run_elapsed_seconds", "seconds", help)?;
     to.value(&none, None, merged.now.as_s_f64())?;
-    to.gauge("ssdyno_run_hosts", "", "Hosts of the run.")?;
+    to.family(MetricKind::Gauge, "ssdyno_run_hosts", "", "Hosts of the run.")?;
     to.value(&none, None, progress.hosts.len() as f64)?;
     let cut_off = progress.hosts.iter().filter(|(.., silent)| silent.is_some()).count();
-    to.gauge("ssdyno_run_hosts_cut_off", "", "Hosts of the run that cannot be reached now.")?;
+    to.family(
+        MetricKind::Gauge,
+        "ssdyno_run_hosts_cut_off",
+        "",
+        "Hosts of the run that cannot be reached now.",
+    )?;
     to.value(&none, None, cut_off as f64)?;
     write_counts(to, "run", &[(&none, &told)])?;
     let help =
         "Latencies of the requests without error after the ramp-up, in whole ns, rounded down.";
-    to.histogram("ssdyno_run_latency_seconds", "seconds", help)?;
+    to.family(MetricKind::Histogram, "ssdyno_run_latency_seconds", "seconds", help)?;
     // The exact sum of nanoseconds is divided once. Prometheus computes a mean from `_sum` and `_count`,
     // and a sum of rounded seconds would drift away from it.
     let sum = told.latency_ns_sum as f64 / 1e9;
@@ -139,22 +149,22 @@ fn write_counts(
     all: &[(&MetricLabels, &LiveSnapshot)],
 ) -> Result<(), OpenMetricsError> {
     let help = "Requests completed since the start of the load, with ramp-up and errors.";
-    to.counter(&format!("ssdyno_{of}_requests"), "", help)?;
+    to.family(MetricKind::Counter, &format!("ssdyno_{of}_requests"), "", help)?;
     for (labels, told) in all {
         to.value(labels, None, told.completed as f64)?;
     }
     let help = "Requests that ended in an error, after the ramp-up.";
-    to.counter(&format!("ssdyno_{of}_errors"), "", help)?;
+    to.family(MetricKind::Counter, &format!("ssdyno_{of}_errors"), "", help)?;
     for (labels, told) in all {
         to.value(labels, None, told.errors as f64)?;
     }
     let help = "Requests completed without error after the ramp-up, by operation.";
-    to.counter(&format!("ssdyno_{of}_operations"), "", help)?;
+    to.family(MetricKind::Counter, &format!("ssdyno_{of}_operations"), "", help)?;
     for (labels, told) in all {
         write_by_op(to, labels, &told.requests_by_op)?;
     }
     let help = "Bytes of the requests completed without error after the ramp-up, by operation.";
-    to.counter(&format!("ssdyno_{of}_bytes"), "bytes", help)?;
+    to.family(MetricKind::Counter, &format!("ssdyno_{of}_bytes"), "bytes", help)?;
     for (labels, told) in all {
         write_by_op(to, labels, &told.bytes_by_op)?;
     }
@@ -181,12 +191,12 @@ fn write_hosts(
     let hosts = hosts.collect::<Result<Vec<_>, OpenMetricsError>>()?;
     // OpenMetrics wants all lines of a family in one place, so each
     // family has its own loop over the hosts.
-    to.state_set("ssdyno_host_phase", "Phase of the run on this host.")?;
+    to.family(MetricKind::StateSet, "ssdyno_host_phase", "", "Phase of the run on this host.")?;
     for (labels, now, ..) in &hosts {
         to.states(labels, &PHASES.map(|(phase, name)| (name, phase == *now)))?;
     }
     let help = "Time since this host became unreachable; 0 if it is reachable.";
-    to.gauge("ssdyno_host_cut_off_seconds", "seconds", help)?;
+    to.family(MetricKind::Gauge, "ssdyno_host_cut_off_seconds", "seconds", help)?;
     for (labels, _, silent, _) in &hosts {
         to.value(labels, None, silent.unwrap_or_default().as_secs_f64())?;
     }

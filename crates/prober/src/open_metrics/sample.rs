@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use super::{MetricLabels, OpenMetricsError, OpenMetricsWriter};
+use super::{MetricKind, MetricLabels, OpenMetricsError, OpenMetricsWriter};
 use crate::figures::{FigureFacts, Figures};
 use crate::sample::SystemSample;
 
@@ -39,7 +39,7 @@ impl OpenMetricsWriter {
         // A family without a value is valid, but Prometheus shows it as a
         // metric that never arrives. It is left out.
         if !samples.is_empty() {
-            self.gauge(INTERVAL.name, INTERVAL.unit, INTERVAL.help)?;
+            self.family(MetricKind::Gauge, INTERVAL.name, INTERVAL.unit, INTERVAL.help)?;
         }
         for (sample, labels) in samples {
             self.value(labels, None, sample.interval_ns as f64 / 1e9)?;
@@ -68,7 +68,7 @@ fn write_whole<const N: usize, F: Figures<N>>(
     let all: Vec<(&MetricLabels, F)> =
         samples.iter().filter_map(|(sample, labels)| Some((*labels, pick(sample)?))).collect();
     for (index, facts) in F::FACTS.iter().enumerate().filter(|_| !all.is_empty()) {
-        writer.gauge(facts.name, facts.unit, facts.help.trim())?;
+        writer.family(MetricKind::Gauge, facts.name, facts.unit, facts.help.trim())?;
         for (labels, figures) in &all {
             writer.value(labels, None, figures.values()[index])?;
         }
@@ -90,7 +90,7 @@ fn write_parts<const N: usize, K: Display, F: Figures<N>>(
         all.extend(parts.map(|(name, figures)| (*labels, name.to_string(), *figures)));
     }
     for (index, facts) in F::FACTS.iter().enumerate().filter(|_| !all.is_empty()) {
-        writer.gauge(&named(facts, label), facts.unit, facts.help.trim())?;
+        writer.family(MetricKind::Gauge, &named(facts, label), facts.unit, facts.help.trim())?;
         for (labels, name, figures) in &all {
             writer.value(labels, Some((label, name)), figures.values()[index])?;
         }

@@ -32,52 +32,13 @@ impl OpenMetricsWriter {
         OpenMetricsWriter::default()
     }
 
-    /// Begins the family `name`. `unit` is empty or the last words of the name, as in `ssdyno_memory_free_bytes`.
+    /// Begins the family `name` of values of a `kind`. The writer appends what the kind puts behind the name of a value
+    /// (`_total`, `_info`). `unit` is empty or the last words of the name, as in `ssdyno_memory_free_bytes`.
     ///
     /// # Errors
-    /// The name is not valid, was there before, or does not end with `_` and the unit.
-    pub fn gauge(&mut self, name: &str, unit: &str, help: &str) -> Result<(), OpenMetricsError> {
-        self.family(MetricKind::Gauge, name, unit, help)
-    }
-
-    /// The same of values that only grow. `name` is without `_total`, which the writer appends.
-    ///
-    /// # Errors
-    /// Those of [`gauge`](OpenMetricsWriter::gauge); or the name ends with `_total`.
-    pub fn counter(&mut self, name: &str, unit: &str, help: &str) -> Result<(), OpenMetricsError> {
-        self.family(MetricKind::Counter, name, unit, help)
-    }
-
-    /// The same of labels whose value is always 1. `name` is without `_info`, which the writer appends.
-    ///
-    /// # Errors
-    /// Those of [`gauge`](OpenMetricsWriter::gauge); or the name ends with `_info`.
-    pub fn info(&mut self, name: &str, help: &str) -> Result<(), OpenMetricsError> {
-        self.family(MetricKind::Info, name, "", help)
-    }
-
-    /// The same of states, which [`states`](OpenMetricsWriter::states) writes.
-    ///
-    /// # Errors
-    /// Those of [`gauge`](OpenMetricsWriter::gauge).
-    pub fn state_set(&mut self, name: &str, help: &str) -> Result<(), OpenMetricsError> {
-        self.family(MetricKind::StateSet, name, "", help)
-    }
-
-    /// The same of counts by bucket, which [`buckets`](OpenMetricsWriter::buckets) writes.
-    ///
-    /// # Errors
-    /// Those of [`gauge`](OpenMetricsWriter::gauge).
-    pub fn histogram(
-        &mut self,
-        name: &str,
-        unit: &str,
-        help: &str,
-    ) -> Result<(), OpenMetricsError> {
-        self.family(MetricKind::Histogram, name, unit, help)
-    }
-
-    fn family(
+    /// The name is not valid, was there before, ends with what the writer appends, or does not end with `_` and the
+    /// unit.
+    pub fn family(
         &mut self,
         kind: MetricKind,
         name: &str,

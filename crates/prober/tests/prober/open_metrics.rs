@@ -97,11 +97,11 @@ fn labels_and_names_that_cannot_be_are_refused() {
     }
     let mut writer = OpenMetricsWriter::new();
     assert!(writer.value(&labels(&[]), None, 1.0).is_err());
-    assert!(writer.gauge("a bytes", "", "").is_err());
-    assert!(writer.gauge("bytes", "bytes", "").is_err());
-    assert!(writer.gauge("free_bytes", "ytes", "").is_err());
-    writer.gauge("free_bytes", "bytes", "").unwrap();
-    assert!(writer.gauge("free_bytes", "bytes", "").is_err());
+    assert!(writer.family(MetricKind::Gauge, "a bytes", "", "").is_err());
+    assert!(writer.family(MetricKind::Gauge, "bytes", "bytes", "").is_err());
+    assert!(writer.family(MetricKind::Gauge, "free_bytes", "ytes", "").is_err());
+    writer.family(MetricKind::Gauge, "free_bytes", "bytes", "").unwrap();
+    assert!(writer.family(MetricKind::Gauge, "free_bytes", "bytes", "").is_err());
     assert!(writer.value(&labels(&[]), Some(("a b", "")), 1.0).is_err());
 }
 
@@ -109,17 +109,17 @@ fn labels_and_names_that_cannot_be_are_refused() {
 fn families_of_every_kind_are_read_back() {
     let none = labels(&[]);
     let mut writer = OpenMetricsWriter::new();
-    writer.info("program", "What it is.").unwrap();
+    writer.family(MetricKind::Info, "program", "", "What it is.").unwrap();
     writer.value(&labels(&[("version", "1")]), None, 1.0).unwrap();
     assert!(writer.states(&none, &[]).is_err() && writer.buckets(&none, &[], 0, 0.0).is_err());
-    writer.state_set("phase", "How far it is.").unwrap();
+    writer.family(MetricKind::StateSet, "phase", "", "How far it is.").unwrap();
     assert!(writer.value(&none, None, 1.0).is_err());
     writer.states(&none, &[("on", true), ("off", false)]).unwrap();
     assert!(writer.states(&labels(&[("phase", "")]), &[("on", true)]).is_err());
-    assert!(writer.counter("requests_total", "", "").is_err());
-    writer.counter("requests", "", "All of them.").unwrap();
+    assert!(writer.family(MetricKind::Counter, "requests_total", "", "").is_err());
+    writer.family(MetricKind::Counter, "requests", "", "All of them.").unwrap();
     writer.value(&none, Some(("op", "read")), 7.0).unwrap();
-    writer.histogram("wait_seconds", "seconds", "Waits.").unwrap();
+    writer.family(MetricKind::Histogram, "wait_seconds", "seconds", "Waits.").unwrap();
     assert!(writer.value(&none, None, 1.0).is_err());
     for bad in
         [&[(1.0, 2), (1.0, 3)][..], &[(1.0, 2), (2.0, 1)], &[(f64::INFINITY, 1)], &[(1.0, 9)]]
@@ -249,7 +249,7 @@ proptest! {
         let mut expected = Vec::new();
         for (name, (help, values)) in families {
             let name = format!("{name}_seconds");
-            writer.gauge(&name, "seconds", &help).unwrap();
+            writer.family(MetricKind::Gauge, &name, "seconds", &help).unwrap();
             for (labels, value) in values {
                 writer.value(&MetricLabels::new(labels.clone()).unwrap(), None, value).unwrap();
                 let (kind, unit) = (MetricKind::Gauge, "seconds".to_owned());
