@@ -128,6 +128,13 @@ pub(crate) struct Measured<P> {
 }
 
 impl<P: Point> Measured<P> {
+    /// The points that `draw` asks for, whose runs a drawing needs.
+    pub(crate) fn asked_by<T>(draw: impl FnOnce(&Measured<P>) -> T) -> BTreeSet<P> {
+        let nothing = Measured { runs: BTreeMap::new(), asked: RefCell::default(), partial: false };
+        draw(&nothing);
+        nothing.take_asked()
+    }
+
     /// The points that were asked for since the last time, which are those that an answer depends on.
     pub(crate) fn take_asked(&self) -> BTreeSet<P> {
         self.asked.take()

@@ -130,58 +130,6 @@ pub(super) const RESPONSES: [(&str, ResponseMode, bool); 3] = [
 pub(super) const WAYS: [(&str, u32); 2] = [("read", 100), ("write", 0)];
 
 impl Plan {
-    /// The points of a figure.
-    pub(super) fn cases(&self, figure: &str) -> Vec<Case> {
-        let ways = || WAYS.iter().map(|(_, percent)| *percent);
-        let mut cases = Vec::new();
-        match figure {
-            "figure5" => {
-                for (size, percent) in
-                    self.block_sizes.iter().flat_map(|size| ways().map(|way| (*size, way)))
-                {
-                    cases.extend(RESPONSES.map(|response| self.fed(size, percent, response)));
-                }
-            }
-            "figure6" => {
-                for size in &self.static_blocks {
-                    // S0-36: with fewer threads than descriptors, a static block never becomes
-                    // full. The partial-block timeout would end such a run, but the paper has no
-                    // such timeout.
-                    for threads in self.threads.iter().filter(|threads| *threads >= size) {
-                        cases.extend(ways().map(|way| Case::fixed(*size, *threads, way)));
-                    }
-                }
-            }
-            "figure7" => {
-                for threads in &self.threads {
-                    cases.extend(ways().map(|way| Case::dynamic(*threads, way)));
-                }
-            }
-            "figure8" => {
-                for size in &self.sizes_kib {
-                    cases.extend(ways().flat_map(|way| self.large(*size, way)));
-                }
-            }
-            "mixed" => {
-                let mixed = |percent: &u32| Case::dynamic(self.mixed_threads, *percent);
-                cases.extend(self.read_percents.iter().map(mixed));
-            }
-            "prefetch" => {
-                for generation in &self.generations {
-                    cases.extend(ways().flat_map(|way| self.prefetched(*generation, way)));
-                }
-            }
-            "completion" => {
-                for threads in &self.completion_threads {
-                    let all = Completion::ALL.iter();
-                    cases.extend(all.map(|completion| self.completed(*threads, *completion)));
-                }
-            }
-            _ => {}
-        }
-        cases
-    }
-
     /// A point of figure 5.
     pub(super) fn fed(
         &self,
@@ -225,20 +173,5 @@ impl Plan {
     pub(super) fn completed(&self, threads: u32, completion: Completion) -> Case {
         let mode = ResponseMode::Each;
         Case { mode, separate_engine: true, completion, ..Case::dynamic(threads, 100) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_figure_has_points() {
-        let plan = Plan::load().unwrap();
-        for figure in &plan.figures {
-            assert!(!plan.cases(&figure.id).is_empty(), "{figure:?}");
-        }
-        assert!(plan.seeds.len() >= 5);
-        assert!(plan.cases("figure6").iter().all(|case| case.block <= Some(case.threads)));
     }
 }

@@ -1,5 +1,7 @@
 //! Figures 5 to 8 and what is beyond them: plots and tables.
 
+use std::collections::BTreeSet;
+
 use super::data::{Case, Completion, Plan, RESPONSES, WAYS};
 use super::simulate::Measured;
 use crate::chart::{Curve, Curves, Line, Lines, Places};
@@ -14,6 +16,12 @@ struct Drawn {
     drawings: Vec<(&'static str, String)>,
     columns: Vec<&'static str>,
     rows: Vec<Vec<String>>,
+}
+
+/// The points of those of the figures that are called `names`.
+pub(super) fn points<'a>(names: impl Iterator<Item = &'a str>, plan: &Plan) -> BTreeSet<Case> {
+    let figures = names.filter_map(|name| plan.figures.iter().find(|figure| figure.id == name));
+    figures.flat_map(|figure| Measured::asked_by(|nothing| draw(figure, plan, nothing))).collect()
 }
 
 /// The drawings and the table of a figure.
@@ -222,5 +230,26 @@ impl View<'_> {
             columns: series.columns(&["completion", "threads"]),
             rows: series.rows,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_has_points() {
+        let plan = Plan::load().unwrap();
+        let of = |name: &str| points([name].into_iter(), &plan);
+        for figure in &plan.figures {
+            assert!(!of(&figure.id).is_empty(), "{figure:?}");
+        }
+        assert!(plan.seeds.len() >= 5);
+        assert!(of("figure6").iter().all(|case| case.block <= Some(case.threads)));
+        // Both directions of each number of threads that fills a block.
+        let fills = |size: &u32| plan.threads.iter().filter(|n| *n >= size).count();
+        let pairs: usize = plan.static_blocks.iter().map(fills).sum();
+        assert_eq!(of("figure6").len(), 2 * pairs);
+        assert_eq!(of("arithmetic").len(), 0);
     }
 }

@@ -8,8 +8,6 @@ mod figures;
 mod simulate;
 mod stall;
 
-use std::collections::BTreeSet;
-
 use checks::Evidence;
 use claims::Check;
 pub(crate) use data::assumptions;
@@ -67,7 +65,7 @@ pub(crate) fn run(
     }
     let needed = all.named(selector).flat_map(|check| &check.statement.about).map(String::as_str);
     let needed = needed.chain(chosen.iter().map(|figure| figure.id.as_str()));
-    let cases: BTreeSet<_> = needed.flat_map(|figure| plan.cases(figure)).collect();
+    let cases = figures::points(needed, &plan);
     let measured = Plan::simulate(&cases, options, Changes::none(), progress)?;
     let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;
     let (mut figures, mut tables) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! What the paper says in words, checked over several seeds.
 
 use super::data::{Case, FILE_SYSTEMS, LOADS, Plan, QUICK, SUITES, one_after_another};
-use super::figures::{Sweep, client_case, seconds, sweep, worker_case};
+use super::figures::{Sweep, client_case, seconds, series_case, sweep, sweeps, worker_case};
 use super::simulate::Measured;
 use crate::PaperError;
 use crate::answer::{Answer, more, no_less, rising, same};
@@ -135,10 +135,6 @@ fn no_more_off(off: f64, limit: f64) -> Answer {
     no_less(Mean::exact(limit), Mean::exact(off))
 }
 
-fn series_case(plan: &Plan, stack: &str) -> Case {
-    Case::new("seagate", stack, "long-random-write", plan.figure3.size_kib, 1)
-}
-
 /// MB/s of SPEK and IoMeter.
 fn tools(m: &Measured, device: &str, load: &str, size: u32) -> Option<(Mean, Mean)> {
     let at = |stack| m.megabytes(&Case::new(device, stack, load, size, 1));
@@ -165,7 +161,7 @@ fn file_systems_differ(_: &Plan, m: &Measured) -> Verdict {
 fn zones(plan: &Plan, m: &Measured) -> Verdict {
     let near = |ours: f64, printed: f64| no_more_off((ours / printed - 1.0).abs(), 0.05);
     let (mut answer, mut text) = (Answer::Yes, Vec::new());
-    for case in plan.cases("figure4") {
+    for case in sweeps(plan) {
         let mean = m.megabytes(&case)?.mean;
         let Sweep { outer, inner, period_seconds } = Sweep::of(&sweep(m, &case))?;
         // S4-27: the period is compared in bytes, 18 GB, and not in seconds. The seconds depend on

@@ -204,63 +204,6 @@ pub(super) const SUITES: [(&str, u32); 3] = [("postmark", 8), ("iozone", 64), ("
 pub(super) const NETWORK_VARIANTS: [&str; 2] = ["assumed", "fitted"];
 
 impl Plan {
-    /// The points of a figure.
-    pub(super) fn cases(&self, figure: &str) -> Vec<Case> {
-        let mut cases = Vec::new();
-        match figure {
-            "figure1" => {
-                for (load, size) in SUITES {
-                    cases.extend(FILE_SYSTEMS.map(|s| Case::new("seagate", s, load, size, 1)));
-                }
-            }
-            "figure3" => {
-                let size = self.figure3.size_kib;
-                cases.extend(TOOLS.map(|s| Case::new("seagate", s, "long-random-write", size, 1)));
-            }
-            "figure4" => {
-                let size = self.figure4.size_kib;
-                cases.extend(ZCAV.map(|load| Case::new("seagate", "spek", load, size, 1)));
-            }
-            "figure6" => {
-                for (_, load) in LOADS {
-                    cases.extend(TOOLS.map(|s| Case::new("ibm", s, load, 16, 1)));
-                }
-            }
-            "figure7a" | "figure7b" => {
-                let device = if figure == "figure7a" { "delay-100us" } else { "delay-10us" };
-                let size = self.figure7.size_kib;
-                for n in &self.figure7.workers {
-                    let case = |s| Case::new(device, s, "quick-random-read", size, *n);
-                    cases.extend(TOOLS_OF_7.map(case));
-                }
-            }
-            "table3" => {
-                for load in QUICK {
-                    cases.extend(TOOLS.map(|s| Case::new("delay-100us", s, load, 4, 1)));
-                }
-            }
-            "table4" => {
-                let size = self.table4.size_kib;
-                for n in &self.table4.clients {
-                    let case = Case::new("iscsi-disks", "spek", "sequential-read", size, *n);
-                    let with = |network| Case { network: Some(network), ..case.clone() };
-                    cases.extend(NETWORK_VARIANTS.map(with));
-                }
-            }
-            other => {
-                let load = LOADS.iter().find(|(id, _)| *id == other);
-                for size in load.iter().flat_map(|_| &self.figure5.sizes_kib) {
-                    let case = |s| load.map(|(_, load)| Case::new("seagate", s, load, *size, 1));
-                    cases.extend(TOOLS.into_iter().filter_map(case));
-                }
-                if other == "figure5d" {
-                    cases.push(one_after_another());
-                }
-            }
-        }
-        cases
-    }
-
     /// How long the load of `case` lasts, where it is measured by time.
     pub(super) fn seconds(&self, case: &Case) -> Option<Span> {
         let load = self.loads.get(&case.load)?;

@@ -1,9 +1,13 @@
 //! Figures and the tables beside them.
 
+use std::collections::BTreeSet;
+
 use ssdyno_figures::NetworkResult;
 
+use super::MACHINE;
 use super::data::{
-    Case, FILE_SYSTEMS, LOADS, NETWORK_VARIANTS, Plan, QUICK, SUITES, TOOLS, TOOLS_OF_7,
+    Case, FILE_SYSTEMS, LOADS, NETWORK_VARIANTS, Plan, QUICK, SUITES, TOOLS, TOOLS_OF_7, ZCAV,
+    one_after_another,
 };
 use super::simulate::Measured;
 use crate::chart::{Bar, Bars, Curve, Curves, Lines, Places};
@@ -17,6 +21,21 @@ struct Drawn {
     svg: String,
     columns: Vec<&'static str>,
     rows: Vec<Vec<String>>,
+}
+
+/// The points of those of the figures that are called `names`.
+pub(super) fn points<'a>(names: impl Iterator<Item = &'a str>, plan: &Plan) -> BTreeSet<Case> {
+    let mut points = BTreeSet::new();
+    for name in names.filter(|name| *name != MACHINE) {
+        let figure = plan.figures.iter().find(|figure| figure.id == name);
+        let drawn = figure.map(|figure| Measured::asked_by(|nothing| draw(figure, plan, nothing)));
+        points.extend(drawn.into_iter().flatten());
+        if name == "figure5d" {
+            // It is not drawn: a claim beside the figure is about it.
+            points.insert(one_after_another());
+        }
+    }
+    points
 }
 
 /// The drawing and the numbers of a figure.
@@ -69,9 +88,19 @@ pub(super) fn seconds(measured: &Measured, case: &Case) -> Vec<(f64, f64)> {
     whole.map(|point| (point.start_seconds, point.iops)).collect()
 }
 
+/// A point of figure 3.
+pub(super) fn series_case(plan: &Plan, stack: &str) -> Case {
+    Case::new("seagate", stack, "long-random-write", plan.figure3.size_kib, 1)
+}
+
+/// The points of figure 4.
+pub(super) fn sweeps(plan: &Plan) -> [Case; 2] {
+    ZCAV.map(|load| Case::new("seagate", "spek", load, plan.figure4.size_kib, 1))
+}
+
 fn over_time(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
     let (mut curves, mut rows) = (Vec::new(), Vec::new());
-    for case in plan.cases("figure3") {
+    for case in TOOLS.map(|tool| series_case(plan, tool)) {
         let points = seconds(measured, &case);
         let values: Vec<f64> = points.iter().map(|point| point.1).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -156,7 +185,7 @@ impl Sweep {
 
 fn zones(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
     let (mut curves, mut rows) = (Vec::new(), Vec::new());
-    for case in plan.cases("figure4") {
+    for case in sweeps(plan) {
         let points = sweep(measured, &case);
         let sweep = Sweep::of(&points);
         let number = |value: Option<f64>, digits| {

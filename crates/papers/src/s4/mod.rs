@@ -10,8 +10,6 @@ mod machine;
 mod printed_cells;
 mod simulate;
 
-use std::collections::BTreeSet;
-
 use claims::Check;
 pub(crate) use data::assumptions;
 use data::{Plan, Printed};
@@ -73,10 +71,8 @@ pub(crate) fn run(
     }
     let needed =
         all.selected(selector).flat_map(|check| &check.statement.about).map(String::as_str);
-    let cases: BTreeSet<_> = needed
-        .chain(chosen.iter().map(|figure| figure.id.as_str()))
-        .flat_map(|figure| plan.cases(figure))
-        .collect();
+    let drawn = chosen.iter().map(|figure| figure.id.as_str());
+    let cases = figures::points(needed.chain(drawn), &plan);
     let measured = Plan::simulate(&cases, options, Changes::none(), progress)?;
     let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;
     cells.extend(printed_cells::cells(selector, &plan, &printed, &measured));

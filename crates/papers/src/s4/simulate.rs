@@ -186,6 +186,7 @@ mod tests {
 
     use super::*;
     use crate::measured::Point;
+    use crate::s4::figures::points;
 
     /// What is fitted gives back the rows it was fitted to, by the invariant of the bottleneck.
     #[test]
@@ -204,7 +205,7 @@ mod tests {
     fn every_point_of_the_plan_can_be_built() {
         let plan = Plan::load().unwrap();
         for figure in &plan.figures {
-            for case in plan.cases(&figure.id) {
+            for case in points([figure.id.as_str()].into_iter(), &plan) {
                 let spec = plan.spec(&case, &PapersOptions::default(), Changes::none()).unwrap();
                 let run = resolve(&spec, &mut Unattended).unwrap();
                 assert_eq!(run.resolved().host.cores, Some(case.workers), "{}", case.name(1));

@@ -25,6 +25,7 @@ use facts::Facts;
 use measure::{CLIENTS, DELAYS, Outcome, Parts, measure};
 
 use super::data::{Case, Plan, Printed};
+use super::figures::points;
 use crate::assumptions::Changes;
 use crate::claims::Claims;
 use crate::measured::PointPlan;
@@ -91,7 +92,7 @@ pub(super) fn run(
     let is_beside = |case: &Case| {
         case.stack == "spek" && (case.network.is_none() || CLIENTS.contains(&case.workers))
     };
-    let cases = figures.flat_map(|figure| plan.cases(figure)).filter(is_beside).collect();
+    let cases = points(figures, &plan).into_iter().filter(is_beside).collect();
     let simulated = Plan::simulate(&cases, options, Changes::none(), progress)?;
     let facts = Facts { outcome: &outcome, plan: &plan, simulated: &simulated };
     let claims = judged(&facts, &all, selector);
