@@ -5,9 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use ssdyno_figures::RunResult;
 use ssdyno_prober::{SystemSeries, monotonic_ns};
-use ssdyno_record::Recording;
 use ssdyno_session::{Failure, RunSpec};
 use tokio::sync::Mutex;
 use tonic::codec::CompressionEncoding;
@@ -50,15 +48,6 @@ pub(crate) struct Connection {
     plain: WorkerClient<Channel>,
     /// Keeps the ssh that carries it.
     _ssh: Option<Arc<Mutex<SshWorker>>>,
-}
-
-/// What a host measured.
-#[derive(Debug)]
-pub(crate) struct Fetched {
-    pub(crate) result: RunResult,
-    pub(crate) recording: Recording,
-    pub(crate) failure: Option<Failure>,
-    pub(crate) start_monotonic_ns: Option<u64>,
 }
 
 impl Connection {
@@ -182,15 +171,13 @@ impl Connection {
     }
 
     /// The measurements of run `run`, which has ended.
-    pub(crate) async fn collect(&mut self, run: u64) -> Result<Fetched, Failure> {
+    pub(crate) async fn collect(&mut self, run: u64) -> Result<HostRecord, Failure> {
         let Collected(record) =
             answer(&self.name, PREPARE_WITHIN, self.client.collect(OfRun { run })).await?;
         let gone = || Failure::failed("a record is in use");
         // The message was decoded here a moment ago, so this `Arc` has one owner. `Arc` serves the worker,
         // which may have to send the same record again after a cut.
-        let HostRecord { result, recording, failure, start_monotonic_ns } =
-            std::sync::Arc::try_unwrap(record).map_err(|_| gone())?;
-        Ok(Fetched { result, recording, failure, start_monotonic_ns })
+        Arc::try_unwrap(record).map_err(|_| gone())
     }
 
     /// The file of the rows of run `run`, which has ended, from byte `offset` on.
@@ -231,20 +218,24 @@ impl Connection {
     }
 }
 
+/// `endpoint`, which notices within `within` that its host is cut off.
+fn probed(endpoint: Endpoint, within: Duration) -> Endpoint {
+    endpoint
+        .http2_keep_alive_interval(PROBE_EVERY)
+        .keep_alive_timeout(within)
+        .keep_alive_while_idle(true)
+}
+
 /// A channel to a worker that listens.
 async fn connect(name: &str) -> Result<Channel, Failure> {
     let endpoint = Endpoint::from_shared(format!("http://{name}"));
     let endpoint = endpoint.map_err(|error| Failure::usage(format!("{name}: {error}")))?;
     // `tcp_nodelay`: the messages are small, and Nagle's algorithm with delayed acknowledgements can hold them back
     // for 40 ms. That delay would enter the bound of every clock comparison.
-    let endpoint = endpoint
-        .connect_timeout(ANSWER_WITHIN)
-        // TCP alone notices a pulled cable only after minutes. HTTP/2 pings notice it within 6 s, which leaves most
-        // of the 30 s of `GONE_AFTER` for new attempts to connect.
-        .tcp_nodelay(true)
-        .http2_keep_alive_interval(PROBE_EVERY)
-        .keep_alive_timeout(PROBE_WITHIN)
-        .keep_alive_while_idle(true);
+    let endpoint = endpoint.connect_timeout(ANSWER_WITHIN).tcp_nodelay(true);
+    // TCP alone notices a pulled cable only after minutes. HTTP/2 pings notice it within 6 s, which leaves most of the
+    // 30 s of `GONE_AFTER` for new attempts to connect.
+    let endpoint = probed(endpoint, PROBE_WITHIN);
     endpoint.connect().await.map_err(|error| {
         let why = cause(&error);
         Failure::failed(format!("cannot reach a worker at {name}: {why}"))
@@ -291,10 +282,7 @@ async fn over_tls(tls: &ClientTls, host: &str, port: u16, name: &str) -> Result<
     });
     // tonic needs a URI, and the connector ignores it. A name below `.invalid` (RFC 6761) can never be
     // resolved, so a mistake cannot reach a foreign machine.
-    let endpoint = Endpoint::from_static("http://worker.invalid")
-        .http2_keep_alive_interval(PROBE_EVERY)
-        .keep_alive_timeout(PROBE_WITHIN)
-        .keep_alive_while_idle(true);
+    let endpoint = probed(Endpoint::from_static("http://worker.invalid"), PROBE_WITHIN);
     endpoint.connect_with_connector(connector).await.map_err(|error| {
         let known = why.lock().unwrap_or_else(PoisonError::into_inner).take();
         known.unwrap_or_else(|| Failure::failed(cause(&error)))
@@ -325,10 +313,7 @@ async fn over_ssh(stream: SshStream) -> Result<Channel, Failure> {
         let stream = stream.take().ok_or_else(|| io::Error::other("its ssh process has ended"));
         std::future::ready(stream)
     });
-    let endpoint = Endpoint::from_static("http://worker.invalid")
-        .http2_keep_alive_interval(PROBE_EVERY)
-        .keep_alive_timeout(PROBE_SSH_WITHIN)
-        .keep_alive_while_idle(true);
+    let endpoint = probed(Endpoint::from_static("http://worker.invalid"), PROBE_SSH_WITHIN);
     endpoint.connect_with_connector(connector).await.map_err(|error| {
         let message = format!("ssh did not start a worker: {}", cause(&error));
         Failure::failed(message)

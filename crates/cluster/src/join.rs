@@ -10,7 +10,7 @@ use ssdyno_record::{Apart, HostPart, Recording, Together};
 use ssdyno_session::{Failure, Measured, RunSpec};
 
 use crate::clocks::{ClockComparison, unix_less_monotonic_ns};
-use crate::connection::Fetched;
+use crate::protocol::HostRecord;
 use crate::scraped::Scraped;
 use crate::watched::EndedProbe;
 use crate::whole;
@@ -30,7 +30,7 @@ pub(crate) struct HostOutcome {
     pub(crate) host: HostIdentity,
     /// Where its rows lie below the directory of the result, if they came; `None` where they are not kept.
     pub(crate) rows: Option<Result<String, Failure>>,
-    pub(crate) fetched: Result<Fetched, Failure>,
+    pub(crate) fetched: Result<HostRecord, Failure>,
 }
 
 /// A host whose record is there.
@@ -58,7 +58,7 @@ pub(crate) fn join(
     let (mut present, mut recordings, mut absent) = (Vec::new(), Vec::new(), Vec::new());
     for HostOutcome { host, rows, fetched } in outcomes {
         match fetched {
-            Ok(Fetched { result, recording, failure, start_monotonic_ns }) => {
+            Ok(HostRecord { result, recording, failure, start_monotonic_ns }) => {
                 // Without a window the time of a host is virtual: each simulation begins at its own zero,
                 // and all hosts count as having begun together.
                 let start_ns =

@@ -8,9 +8,9 @@ use ssdyno_session::{Failure, RunPhase, RunSnapshot};
 use tokio::sync::Notify;
 
 use crate::clocks::ClockComparison;
-use crate::connection::{Connection, Fetched};
+use crate::connection::Connection;
 use crate::join::{HostIdentity, HostOutcome};
-use crate::protocol::{GONE_AFTER, NO_ANSWER, NO_RUN, TRY_EVERY};
+use crate::protocol::{GONE_AFTER, HostRecord, NO_ANSWER, NO_RUN, TRY_EVERY};
 use crate::rows::fetch_rows;
 
 /// The interval of each worker's progress reports, if there are few workers.
@@ -156,7 +156,7 @@ impl Member {
 }
 
 /// Fetches a record. A cut of the network in that moment is survived: the worker keeps the record until it is released.
-async fn collect(connection: &mut Connection, run: u64) -> Result<Fetched, Failure> {
+async fn collect(connection: &mut Connection, run: u64) -> Result<HostRecord, Failure> {
     let began = Instant::now();
     loop {
         match connection.collect(run).await {

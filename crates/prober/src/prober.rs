@@ -173,7 +173,7 @@ fn sample_until_stopped(
         let missed = if ended { 0 } else { advance(&mut due, interval, Instant::now()) };
         {
             let mut samples = lock(shared);
-            samples.missed += missed;
+            samples.told.samples_missed += missed;
             samples.add(sample, now.errors());
             // The cost is added after the sample, under the same lock: joining points is part
             // of it, and a reader sees both or neither.
@@ -202,13 +202,10 @@ fn advance(due: &mut Instant, interval: Duration, now: Instant) -> u64 {
 /// What the thread writes and others read.
 #[derive(Debug)]
 struct Samples {
-    interval_ns: u64,
-    start_monotonic_ns: u64,
-    start_unix_ns: u64,
+    /// Without its points, costs and errors.
+    told: SystemSeries,
     store: PointStore,
     recent: VecDeque<SystemSample>,
-    taken: u64,
-    missed: u64,
     cost: OwnCost,
     errors: BTreeMap<PathBuf, SourceError>,
 }
@@ -216,13 +213,15 @@ struct Samples {
 impl Samples {
     fn new(options: &ProberOptions, first: &SystemCounters) -> Samples {
         let mut samples = Samples {
-            interval_ns: u64::try_from(options.interval.as_nanos()).unwrap_or(u64::MAX),
-            start_monotonic_ns: first.monotonic_ns,
-            start_unix_ns: first.unix_ns,
+            told: SystemSeries {
+                sampling_interval_ns: u64::try_from(options.interval.as_nanos())
+                    .unwrap_or(u64::MAX),
+                start_monotonic_ns: first.monotonic_ns,
+                start_unix_ns: first.unix_ns,
+                ..SystemSeries::default()
+            },
             store: PointStore::new(options.keep),
             recent: VecDeque::new(),
-            taken: 0,
-            missed: 0,
             cost: OwnCost::default(),
             errors: BTreeMap::new(),
         };
@@ -242,8 +241,8 @@ impl Samples {
 
     fn add(&mut self, mut sample: SystemSample, errors: &[SourceError]) {
         self.note(errors);
-        self.taken += 1;
-        sample.sequence = self.taken;
+        self.told.samples += 1;
+        sample.sequence = self.told.samples;
         if self.recent.len() >= RECENT_MOST {
             // A reader that is slower than 256 samples misses some of them. The figures are still
             // in the series, which never loses an integral.
@@ -255,16 +254,12 @@ impl Samples {
 
     fn series(&self) -> SystemSeries {
         SystemSeries {
-            sampling_interval_ns: self.interval_ns,
             samples_per_point: self.store.per_point(),
-            start_monotonic_ns: self.start_monotonic_ns,
-            start_unix_ns: self.start_unix_ns,
             points: self.store.points(),
-            samples: self.taken,
-            samples_missed: self.missed,
             own_cpu_ns_per_sample_mean: self.cost.mean_ns(),
             own_cpu_ns_per_sample_max: self.cost.max_ns,
             errors: self.errors.values().map(SourceError::to_string).collect(),
+            ..self.told.clone()
         }
     }
 }
