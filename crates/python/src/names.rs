@@ -49,14 +49,14 @@ pub(crate) fn resolved(
 fn resolve(kind: &str, name: &str, set: &[String]) -> Result<(String, String), Failure> {
     let set = settings(set)?;
     let text = if kind == "workload" {
-        let Some(workload) = named::workload(name, &set)? else {
+        let Some(workload) = named::workload(None, name, &set)? else {
             return Err(Failure::usage(format!("{name} is a trace"))
                 .with_help("give it to `run` as the workload"));
         };
         // A structure of tables and plain values always has a TOML form.
         toml::to_string_pretty(&workload.config.resolved()).unwrap_or_default()
     } else {
-        named::device(name, &set)?.config.to_toml()
+        named::device(None, name, &set)?.config.to_toml()
     };
     let json = toml::from_str::<toml::Table>(&text)
         .map_err(|error| error.to_string())

@@ -114,7 +114,7 @@ impl HostRequest<'_> {
     /// The driver's own choice, written down: a changed default then changes no repeated run.
     fn write_out(&self, driver: DriverSpec, done: &mut Attached) -> Result<(), Failure> {
         let Some(plan) = done.attach.host() else { return Ok(()) };
-        let host = named::host_or(self.contents.host.as_ref(), self.host_name())?;
+        let host = named::host(self.contents.host.as_ref(), self.host_name())?;
         done.contents.host = Some(host.document.written_out(&host.config));
         let spec = &mut done.host;
         spec.name = Some(self.host_name().to_owned());
@@ -163,7 +163,7 @@ impl HostRequest<'_> {
     }
 
     fn plan(&self) -> Result<HostPlan, Failure> {
-        let host = named::host_or(self.contents.host.as_ref(), self.host_name())?;
+        let host = named::host(self.contents.host.as_ref(), self.host_name())?;
         if self.spec.namespaces.len() > 1 && !matches!(self.source, Source::Generator(_)) {
             let what = "several `host.namespaces` need a generated workload: requests of a trace or a job file are not bound to threads";
             return Err(about("namespaces", what, "choose one namespace, or a generated workload"));
@@ -262,7 +262,7 @@ impl HostRequest<'_> {
     /// The network that is named, or the first of the presets.
     fn network(&self) -> Result<named::NamedConfig<NetworkConfig>, Failure> {
         let name = self.spec.network.as_deref().unwrap_or(NETWORKS[0].name);
-        named::network_or(self.contents.network.as_ref(), name, self.settings)
+        named::network(self.contents.network.as_ref(), name, self.settings)
     }
 }
 

@@ -30,30 +30,37 @@ pub struct NamedConfig<T> {
     pub notes: Vec<String>,
 }
 
-/// The device that `target` names: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`.
+/// The text of the `kind` of file that `name` names: `contents` if there are some, `FILE.toml`, or a preset, which messages
+/// call by its label. `unknown` says that there is none.
+fn document(
+    kind: &str,
+    contents: Option<&Table>,
+    name: &str,
+    preset: Option<(String, &str)>,
+    unknown: impl FnOnce() -> Failure,
+) -> Result<Document, Failure> {
+    match (contents, preset) {
+        (Some(table), _) => Ok(Document::contents(kind, table)),
+        (None, _) if is_toml(name) => Document::file(name),
+        (None, Some((label, text))) => Ok(Document::preset(label, text)),
+        (None, None) => Err(unknown()),
+    }
+}
+
+/// The device that `target` names: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`, which has the contents of `contents` if there
+/// are some.
 ///
 /// # Errors
 /// It does not exist, or a key of it is wrong.
-pub fn device(target: &str, settings: &[Setting]) -> Result<NamedConfig<DeviceSpec>, Failure> {
-    device_or(None, target, settings)
-}
-
-/// The same, where a file has the contents of `contents` if there are some.
-pub(crate) fn device_or(
+pub fn device(
     contents: Option<&Table>,
     target: &str,
     settings: &[Setting],
 ) -> Result<NamedConfig<DeviceSpec>, Failure> {
     let name = target.strip_prefix("sim:").unwrap_or(target);
-    let document = if let Some(table) = contents {
-        Document::contents("device", table)
-    } else if is_toml(name) {
-        Document::file(name)?
-    } else if let Some(preset) = DEVICE_KINDS.find(name) {
-        Document::preset(format!("sim:{name}"), preset.text)
-    } else {
-        return Err(unknown_device(target).with_key("target"));
-    };
+    let preset = DEVICE_KINDS.find(name).map(|preset| (format!("sim:{name}"), preset.text));
+    let unknown = || unknown_device(target).with_key("target");
+    let document = document("device", contents, name, preset, unknown)?;
     let document = document.with(settings, Setting::is_of_device);
     let keys = overlay::device_keys();
     let mut notes = Vec::new();
@@ -82,63 +89,45 @@ fn fit_ftl(config: &mut Config, settings: &[Setting]) -> Option<String> {
     })
 }
 
-/// The host that `name` names: a preset or `FILE.toml`.
+/// The host that `name` names: a preset or `FILE.toml`, which has the contents of `contents` if there are some.
 ///
 /// # Errors
 /// It does not exist, or a key of it is wrong.
-pub fn host(name: &str) -> Result<NamedConfig<ssdyno_host::HostConfig>, Failure> {
-    host_or(None, name)
-}
-
-/// The same, where the file has the contents of `contents` if there are some.
-pub(crate) fn host_or(
+pub fn host(
     contents: Option<&Table>,
     name: &str,
 ) -> Result<NamedConfig<ssdyno_host::HostConfig>, Failure> {
-    let document = if let Some(table) = contents {
-        Document::contents("host", table)
-    } else if is_toml(name) {
-        Document::file(name)?
-    } else if let Some(preset) = ssdyno_host::presets::find(name) {
-        Document::preset(format!("host {name}"), preset.text)
-    } else {
+    let preset = ssdyno_host::presets::find(name);
+    let preset = preset.map(|preset| (format!("host {name}"), preset.text));
+    let document = document("host", contents, name, preset, || {
         let presets = ssdyno_host::presets::ALL.iter().map(|preset| preset.name);
         let help = match nearest(name, presets) {
             Some(near) => format!("did you mean `{near}`? `ssdyno list hosts` shows all"),
             None => "`ssdyno list hosts` shows all; a file.toml also works".to_owned(),
         };
-        return Err(Failure::usage(format!("there is no host `{name}`")).with_help(help));
-    };
+        Failure::usage(format!("there is no host `{name}`")).with_help(help)
+    })?;
     let config: ssdyno_host::HostConfig = document.parse(overlay::host_keys())?;
     config.check().map_err(|error| document.impossible(&error))?;
     Ok(NamedConfig { name: name.to_owned(), config, document, notes: Vec::new() })
 }
 
-/// The network that `name` names: a preset or `FILE.toml`.
+/// The network that `name` names: a preset or `FILE.toml`, which has the contents of `contents` if there are some.
 ///
 /// # Errors
 /// It does not exist, or a key of it is wrong.
-pub fn network(name: &str, settings: &[Setting]) -> Result<NamedConfig<NetworkConfig>, Failure> {
-    network_or(None, name, settings)
-}
-
-/// The same, where the file has the contents of `contents` if there are some.
-pub(crate) fn network_or(
+pub fn network(
     contents: Option<&Table>,
     name: &str,
     settings: &[Setting],
 ) -> Result<NamedConfig<NetworkConfig>, Failure> {
-    let document = if let Some(table) = contents {
-        Document::contents("network", table)
-    } else if is_toml(name) {
-        Document::file(name)?
-    } else if let Some(preset) = Preset::find(NETWORKS, name) {
-        Document::preset(format!("network {name}"), preset.text)
-    } else {
+    let preset = Preset::find(NETWORKS, name);
+    let preset = preset.map(|preset| (format!("network {name}"), preset.text));
+    let document = document("network", contents, name, preset, || {
         let known: Vec<&str> = NETWORKS.iter().map(|preset| preset.name).collect();
         let help = format!("use one of {}, or a file that ends in .toml", known.join(", "));
-        return Err(Failure::usage(format!("there is no network `{name}`")).with_help(help));
-    };
+        Failure::usage(format!("there is no network `{name}`")).with_help(help)
+    })?;
     let document = document.with(settings, |s| s.key.starts_with(NETWORK));
     let config: NetworkConfig = document.parse(overlay::network_keys())?;
     config.check().map_err(|error| document.impossible(&error))?;
@@ -196,34 +185,22 @@ pub fn is_trace(name: &str) -> bool {
     ssdyno_workload::presets::text(name).is_none() && !is_toml(name)
 }
 
-/// The generator that `name` names (a preset or `FILE.toml`); `None` if it should be a trace.
+/// The generator that `name` names (a preset or `FILE.toml`, which has the contents of `contents` if there are some); `None` if
+/// it should be a trace.
 ///
 /// # Errors
 /// It does not exist, or a key of it is wrong.
 pub fn workload(
-    name: &str,
-    settings: &[Setting],
-) -> Result<Option<NamedConfig<WorkloadConfig>>, Failure> {
-    workload_or(None, name, settings)
-}
-
-/// The same, where the file has the contents of `contents` if there are some.
-pub(crate) fn workload_or(
     contents: Option<&Table>,
     name: &str,
     settings: &[Setting],
 ) -> Result<Option<NamedConfig<WorkloadConfig>>, Failure> {
-    let document = if let Some(table) = contents {
-        Document::contents("workload", table)
-    } else if let Some(text) = ssdyno_workload::presets::text(name) {
-        Document::preset(format!("preset {name}"), text)
-    } else if is_toml(name) {
-        Document::file(name)?
-    } else if Path::new(name).exists() {
+    if contents.is_none() && is_trace(name) && Path::new(name).exists() {
         return Ok(None);
-    } else {
-        return Err(unknown_workload(name));
-    };
+    }
+    let preset = ssdyno_workload::presets::text(name);
+    let preset = preset.map(|text| (format!("preset {name}"), text));
+    let document = document("workload", contents, name, preset, || unknown_workload(name))?;
     let document = document.with(settings, |s| s.key.starts_with(WORKLOAD));
     let config = document.parse(overlay::workload_keys())?;
     Ok(Some(NamedConfig { name: name.to_owned(), config, document, notes: Vec::new() }))
@@ -302,7 +279,7 @@ mod tests {
             let good = delay("read");
             let text = format!("[array]\nmembers = [\n  {good},\n  {member},\n]\n");
             std::fs::write(file.path(), text).unwrap();
-            let body = device(file.path().to_str().unwrap(), &[]).unwrap_err().body();
+            let body = device(None, file.path().to_str().unwrap(), &[]).unwrap_err().body();
             assert_eq!((body.key.as_deref(), body.line), (Some(key), Some(4)), "{}", body.message);
             assert!(body.message.contains(says), "{}", body.message);
         }

@@ -30,7 +30,7 @@ impl SimulatedRun {
     pub(crate) fn new(spec: &RunSpec, target: &str) -> Result<(SimulatedRun, RunSpec), Failure> {
         refuse_real(&spec.real, &spec.write, "a device, a file or `null:`")?;
         let settings = settings(&spec.set)?;
-        let device = named::device_or(spec.contents.device.as_ref(), target, &settings)?;
+        let device = named::device(spec.contents.device.as_ref(), target, &settings)?;
         let load = LoadedSource::new(spec, target, &[], &settings)?;
         let device_contents =
             device.config.to_table(DEVICE_KINDS).unwrap_or_else(|| device.document.as_written());

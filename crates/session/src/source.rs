@@ -59,7 +59,7 @@ impl LoadedSource {
         }
         let name = spec.load(target);
         let contents = spec.contents.workload.as_ref();
-        if let Some(mut generator) = named::workload_or(contents, name, settings)? {
+        if let Some(mut generator) = named::workload(contents, name, settings)? {
             refuse_trace_options(&spec.trace)?;
             limit(&mut generator.config, spec);
             let contents = generator.document.written_out(&generator.config);

@@ -45,15 +45,15 @@ pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
     let shown = match kind(&args.what)? {
         Kind::Workload => shown_workload(&args.what, &settings)?,
         Kind::Host => {
-            let host = named::host(&args.what)?;
+            let host = named::host(None, &args.what)?;
             Shown { kind: "host", name: host.name, toml: host.config.to_toml() }
         }
         Kind::Network => {
-            let network = named::network(&args.what, &settings)?;
+            let network = named::network(None, &args.what, &settings)?;
             Shown { kind: "network", name: network.name, toml: network.config.to_toml() }
         }
         Kind::Device => {
-            let device = named::device(&args.what, &settings)?;
+            let device = named::device(None, &args.what, &settings)?;
             let notes: String = device.notes.iter().map(|note| format!("# {note}\n")).collect();
             let toml = notes + &device.config.to_toml();
             Shown { kind: "device", name: device.name, toml }
@@ -68,7 +68,7 @@ fn shown_workload(what: &str, settings: &[Setting]) -> Result<Shown, Failure> {
     if !known {
         return Err(nothing(what));
     }
-    let Some(workload) = named::workload(what, settings)? else {
+    let Some(workload) = named::workload(None, what, settings)? else {
         return Err(Failure::usage(format!("{what} is a trace"))
             .with_help("`show` prints devices and workloads that are written in TOML"));
     };
@@ -103,7 +103,7 @@ fn identified(
     settings: Vec<Setting>,
     output: Output,
 ) -> Result<(), Failure> {
-    if named::device(&args.what, &[])?.config.get::<Config>().is_none() {
+    if named::device(None, &args.what, &[])?.config.get::<Config>().is_none() {
         return Err(Failure::usage(format!("{} has no NVMe controller", args.what))
             .with_help("name an SSD, such as sim:gen4-consumer"));
     }
@@ -121,7 +121,7 @@ fn identified(
         all.push(Setting::parse(&setting)?);
     }
     all.extend(settings);
-    let device = named::device(&args.what, &all)?;
+    let device = named::device(None, &args.what, &all)?;
     let mut toml = format!("# {} with the controller of {path}.\n", device.name);
     let notes = id.notes().into_iter().chain(device.notes);
     notes.for_each(|note| toml.push_str(&format!("# - {note}\n")));

@@ -81,7 +81,7 @@ impl MachineFacts {
 
 /// A simulated machine: firmware first, then what it left to do.
 fn simulate(args: &PciArgs) -> Result<MachineFacts, Failure> {
-    let loaded = named::device(&args.target, &[])?;
+    let loaded = named::device(None, &args.target, &[])?;
     let (identity, link) = identity(&loaded.config).map_err(|e| loaded.document.impossible(&e))?;
     let machine = match args.machine.unwrap_or(MachineArg::RootPort) {
         MachineArg::RootPort => PciMachine::RootPort,
