@@ -193,7 +193,18 @@ pub struct FigureTable {
     pub rows: Vec<Vec<String>>,
 }
 
+/// A row of a table: each cell behind the heading of its column.
+pub(crate) type Row = Vec<(&'static str, String)>;
+
 impl FigureTable {
+    /// A table of `rows`, which all have the same headings.
+    pub(crate) fn of(id: impl Into<String>, title: &str, rows: Vec<Row>) -> FigureTable {
+        let headings = rows.first().into_iter().flatten().map(|(heading, _)| *heading);
+        let headings: Vec<&str> = headings.collect();
+        let cells = |row: Row| row.into_iter().map(|(_, cell)| cell).collect();
+        FigureTable::new(id, title, headings, rows.into_iter().map(cells).collect())
+    }
+
     /// A table with these headings.
     pub(crate) fn new<C: Into<String>>(
         id: impl Into<String>,

@@ -179,24 +179,16 @@ fn heading(result: &SweepResult, names: &[&str]) -> String {
         [one] => format!("Best by {one}"),
         _ => format!("Front by {}: {front} of {}", names.join(", "), result.done),
     };
-    let chance = result.rows.iter().filter(|row| row.within_chance).count();
-    if chance > 0 {
-        let _ = write!(heading, "; {chance} of them within chance");
-    }
-    if undecided > 0 {
-        let _ = write!(heading, "; {undecided} undecided within the 95 % intervals");
-    }
-    let excluded = count(Standing::Excluded);
-    if excluded > 0 {
-        let _ = write!(heading, "; {excluded} break a bound");
-    }
-    let overloaded = count(Standing::Overloaded);
-    if overloaded > 0 {
-        let _ = write!(heading, "; {overloaded} overloaded");
-    }
-    let unrepresentative = count(Standing::Unrepresentative);
-    if unrepresentative > 0 {
-        let _ = write!(heading, "; {unrepresentative} unrepresentative");
+    for (count, what) in [
+        (result.rows.iter().filter(|row| row.within_chance).count(), "of them within chance"),
+        (undecided, "undecided within the 95 % intervals"),
+        (count(Standing::Excluded), "break a bound"),
+        (count(Standing::Overloaded), "overloaded"),
+        (count(Standing::Unrepresentative), "unrepresentative"),
+    ] {
+        if count > 0 {
+            let _ = write!(heading, "; {count} {what}");
+        }
     }
     heading
 }

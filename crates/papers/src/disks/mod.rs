@@ -13,6 +13,7 @@ use ssdyno_disk::{DiskConfig, MeasuredRequest, measured_requests, replay, rms_ms
 
 use crate::chart::{Curve, Curves};
 use crate::error::parse;
+use crate::report::Row;
 use crate::{
     Claim, ClaimState, Figure, FigureCell, FigureTable, KeepGoing, PaperError, PapersOptions,
     PapersProgress, PapersReport, Selector, presets,
@@ -127,18 +128,8 @@ pub(crate) fn run(
         }
     }
     if !rows.is_empty() {
-        let columns = [
-            "drive",
-            "part of the trace",
-            "requests",
-            "RMS ms",
-            "range",
-            "by chance",
-            "mean ms",
-            "simulated ms",
-        ];
         let title = "Service times, measured and simulated";
-        report.tables.push(FigureTable::new("disks/service_times", title, columns, rows));
+        report.tables.push(FigureTable::of("disks/service_times", title, rows));
     }
     report.notes = vec![
         "RMS is the root mean square of the horizontal distance between the distributions of measured and simulated service times. The drive files were fitted to the first half of each trace; cells and claims use the second half. DiskSim's figure covers the whole trace. The row `whole` covers the same trace, but half of this trace was used for fitting."
@@ -283,18 +274,18 @@ impl Drive {
         })
     }
 
-    fn rows(&self, held: &Held) -> Vec<Vec<String>> {
+    fn rows(&self, held: &Held) -> Vec<Row> {
         let names = ["whole", "first half", "second half"];
         let row = |(name, part): (&str, &Part)| {
             vec![
-                self.name.clone(),
-                name.to_owned(),
-                part.requests.to_string(),
-                format!("{:.3}", part.rms),
-                format!("{:.3} to {:.3}", part.rms_range[0], part.rms_range[1]),
-                format!("{:.3}", part.chance),
-                format!("{:.3}", part.measured),
-                format!("{:.3}", part.simulated),
+                ("drive", self.name.clone()),
+                ("part of the trace", name.to_owned()),
+                ("requests", part.requests.to_string()),
+                ("RMS ms", format!("{:.3}", part.rms)),
+                ("range", format!("{:.3} to {:.3}", part.rms_range[0], part.rms_range[1])),
+                ("by chance", format!("{:.3}", part.chance)),
+                ("mean ms", format!("{:.3}", part.measured)),
+                ("simulated ms", format!("{:.3}", part.simulated)),
             ]
         };
         names.into_iter().zip(&held.parts).map(row).collect()

@@ -73,39 +73,25 @@ fn by_device(
     let hours = |seconds: f64| seconds / 3600.0;
     for (index, device) in plan.devices.iter().enumerate() {
         let ours = outcome.and_then(|outcome| outcome.devices.get(index));
-        let at = |table, row: &str| Printed::row(table, row).map(|numbers| numbers[index]);
-        let name = &device.name;
-        let one = at(&printed.table1, "one_execution_hours")?;
-        let total = at(&printed.table1, "total_hours")?;
-        cells.push(
-            format!("table1/{name}/one_execution_hours"),
-            one,
-            ours.map(|ours| hours(ours.full.one_seconds)),
-            NOTE,
-        );
-        cells.push(
-            format!("table1/{name}/total_hours"),
-            total,
-            ours.map(|ours| hours(ours.full.total_seconds)),
-            NOTE,
-        );
+        let mut cell = |table: &str, numbers, row: &str, ours: Option<f64>| {
+            let printed = Printed::row(numbers, row)?[index];
+            cells.push(format!("{table}/{}/{row}", device.name), printed, ours, NOTE);
+            Ok::<_, PaperError>(())
+        };
+        let full = ours.map(|ours| &ours.full);
+        let one = full.map(|full| hours(full.one_seconds));
+        cell("table1", &printed.table1, "one_execution_hours", one)?;
+        let total = full.map(|full| hours(full.total_seconds));
+        cell("table1", &printed.table1, "total_hours", total)?;
         for (row, repeat) in [("one_minutes", 1), ("four_minutes", 4)] {
             let seconds = ours.and_then(|ours| ours.serra_seconds.get(&repeat).copied());
-            let id = format!("table5/{name}/{row}");
-            cells.push(id, at(&printed.table5, row)?, seconds.map(|s| s / 60.0), NOTE);
+            cell("table5", &printed.table5, row, seconds.map(|s| s / 60.0))?;
         }
         for (word, op) in [("write", ProfileOp::Write), ("read", ProfileOp::Read)] {
             let ratios = ours.and_then(|ours| ours.ratios.get(&op).copied());
-            let measured = at(&printed.table6, &format!("{word}_measured"))?;
-            let serra = at(&printed.table6, &format!("{word}_serra"))?;
-            cells.push(
-                format!("table6/{name}/{word}_measured"),
-                measured,
-                ratios.map(|ratios| ratios.0),
-                NOTE,
-            );
-            let id = format!("table6/{name}/{word}_serra");
-            cells.push(id, serra, ratios.map(|ratios| ratios.1), NOTE);
+            let (measured, serra) = ratios.unzip();
+            cell("table6", &printed.table6, &format!("{word}_measured"), measured)?;
+            cell("table6", &printed.table6, &format!("{word}_serra"), serra)?;
         }
     }
     Ok(())

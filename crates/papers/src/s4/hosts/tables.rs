@@ -7,13 +7,14 @@ use super::measure::{CLIENTS, DELAYS, LINKS, Load, Parts, WORKERS};
 use super::target::Server;
 use crate::chart::{Line, Lines, Places};
 use crate::mean::{Mean, shown};
+use crate::report::Row;
 use crate::s4::data::PrintedIscsi;
 use crate::{Figure, FigureTable};
 
 const NOT_MEASURED: &str = "not measured";
 
-fn table(id: &str, title: String, columns: &[&str], rows: Vec<Vec<String>>) -> FigureTable {
-    FigureTable::new(format!("S4/hosts/{id}"), title, columns.iter().copied(), rows)
+fn table(id: &str, title: &str, rows: Vec<Row>) -> FigureTable {
+    FigureTable::of(format!("S4/hosts/{id}"), title, rows)
 }
 
 fn lines(
@@ -30,12 +31,13 @@ fn lines(
 }
 
 /// Mean with interval, median, and range.
-fn three(values: Vec<f64>, digits: usize) -> [String; 3] {
+fn three(unit: &'static str, values: Vec<f64>, digits: usize) -> [(&'static str, String); 3] {
     let none = || NOT_MEASURED.to_owned();
     let mean = Mean::of(&values).map_or_else(none, |mean| mean.text(digits));
     let spread = Spread::of(values);
     let median = spread.map_or_else(none, |spread| format!("{:.digits$}", spread.median));
-    [mean, median, spread.map_or_else(none, |spread| spread.range(digits))]
+    let range = spread.map_or_else(none, |spread| spread.range(digits));
+    [(unit, mean), ("median", median), ("range", range)]
 }
 
 fn median(values: Vec<f64>, digits: usize) -> String {
@@ -47,6 +49,12 @@ fn median(values: Vec<f64>, digits: usize) -> String {
 /// The targets of table 4, each over every link.
 fn groups() -> impl Iterator<Item = (Server, Link)> {
     Server::ALL.into_iter().flat_map(|server| LINKS.map(|link| (server, link)))
+}
+
+/// The cells that name a load of table 4.
+fn load_of(server: Server, link: Link, clients: u16) -> [(&'static str, String); 3] {
+    let (server, link) = (server.name().to_owned(), link.name().to_owned());
+    [("target", server), ("link", link), ("clients", clients.to_string())]
 }
 
 /// Table 4.
@@ -64,44 +72,31 @@ pub(super) fn table4(facts: &Facts<'_>, printed: &PrintedIscsi) -> (Figure, Figu
                 let client = |load: &Load| load.clients.get(at).map(|client| client.megabytes);
                 median(loads.iter().filter_map(client).collect(), 1)
             });
-            let mut row = vec![server.name().to_owned(), link.name().to_owned(), n.to_string()];
-            row.extend(three(of(|load| load.megabytes), 1));
-            row.push(each.collect::<Vec<_>>().join(" + "));
-            row.push(median(of(|load| 100.0 * load.cpu.core), 0));
             // The threads of our target are not told from those of the controller.
             let unknown = server == Server::Own;
             let shares = of(|load| 100.0 * load.cpu.processes).into_iter();
-            row.push(median(shares.filter(|_| !unknown).collect(), 0));
-            row.push(own.iter().map(|one| format!("{one:.1}")).collect::<Vec<_>>().join(" + "));
-            row.push(format!("{:.1}", printed.totals[usize::from(n - 1)]));
-            row.extend(
-                ["assumed", "fitted"]
-                    .map(|variant| shown(facts.simulated_megabytes(variant, n), 1)),
-            );
+            let own = own.iter().map(|one| format!("{one:.1}")).collect::<Vec<_>>();
+            let simulated = |variant| shown(facts.simulated_megabytes(variant, n), 1);
+            let mut row = load_of(server, link, n).to_vec();
+            row.extend(three("MB/s", of(|load| load.megabytes), 1));
+            row.extend([
+                ("each client", each.collect::<Vec<_>>().join(" + ")),
+                ("target's core, %", median(of(|load| 100.0 * load.cpu.core), 0)),
+                ("its programs, %", median(shares.filter(|_| !unknown).collect(), 0)),
+                ("S4, each", own.join(" + ")),
+                ("S4, MB/s", format!("{:.1}", printed.totals[usize::from(n - 1)])),
+                ("simulated, assumed", simulated("assumed")),
+                ("simulated, fitted", simulated("fitted")),
+            ]);
             rows.push(row);
         }
     }
     let printed = printed.totals.map(Some).to_vec();
     drawn.push(Line { label: "S4".to_owned(), values: printed, dashed: true });
-    let columns = [
-        "target",
-        "link",
-        "clients",
-        "MB/s",
-        "median",
-        "range",
-        "each client",
-        "target's core, %",
-        "its programs, %",
-        "S4, each",
-        "S4, MB/s",
-        "simulated, assumed",
-        "simulated, fitted",
-    ];
     let title_of_table = format!("{title} (1 Gbit/s: {}, each way)", shape_told());
     let figure =
         lines("table4", title, "throughput of all clients (MB/s)", "clients", &CLIENTS, drawn);
-    (figure, table("table4", title_of_table, &columns, rows))
+    (figure, table("table4", &title_of_table, rows))
 }
 
 /// Figure 7 at each delay that was measured, and how many workers are needed.
@@ -115,12 +110,15 @@ pub(super) fn figure7(facts: &Facts<'_>, parts: Parts) -> (Vec<Figure>, Vec<Figu
         let mut rows = Vec::new();
         for n in WORKERS {
             let loads = facts.worker_loads(delay, n);
-            let mut row = vec![n.to_string()];
-            row.extend(three(loads.iter().map(|load| load.iops / 1e3).collect(), 2));
-            row.push(median(loads.iter().map(|load| 100.0 * load.iops / limit).collect(), 1));
-            row.push(median(loads.iter().map(|load| load.latency_us).collect(), 1));
+            let of = |figure: &dyn Fn(&Load) -> f64| loads.iter().map(figure).collect::<Vec<_>>();
             let simulated = facts.simulated_iops(figure, n).map(|iops| iops.times(1e-3));
-            row.push(shown(simulated, 2));
+            let mut row = vec![("workers", n.to_string())];
+            row.extend(three("kIOPS", of(&|load| load.iops / 1e3), 2));
+            row.extend([
+                ("of the limit, %", median(of(&|load| 100.0 * load.iops / limit), 1)),
+                ("latency, us", median(of(&|load| load.latency_us), 1)),
+                ("simulated, kIOPS", shown(simulated, 2)),
+            ]);
             rows.push(row);
         }
         let title = format!("Storage of {delay} us over a network: throughput by workers");
@@ -139,35 +137,26 @@ pub(super) fn figure7(facts: &Facts<'_>, parts: Parts) -> (Vec<Figure>, Vec<Figu
                 Line { label: "simulated, SPEK".to_owned(), values: simulated, dashed: true },
             ],
         ));
-        let columns = [
-            "workers",
-            "kIOPS",
-            "median",
-            "range",
-            "of the limit, %",
-            "latency, us",
-            "simulated, kIOPS",
-        ];
-        tables.push(table(figure, title, &columns, rows));
+        tables.push(table(figure, &title, rows));
         let late = facts.outcome.late.get(&delay).map_or(&[][..], Vec::as_slice);
         // The worst lateness is shown beside the mean. A thread that loses its core once is late by
         // milliseconds, which the mean over thousands of answers hides.
         let most = late.iter().map(|late| late.most.as_secs_f64() * 1e6).reduce(f64::max);
+        let most = most.map(|most| format!("{most:.0}"));
         let told =
             |needed: Option<Option<u16>>| needed.map_or_else(|| NOT_MEASURED.to_owned(), workers);
         needed.push(vec![
-            delay.to_string(),
-            told(facts.needed(delay)),
-            told(facts.simulated_needed(figure)),
-            if delay == 100 { "2" } else { "not printed" }.to_owned(),
-            median(late.iter().map(|late| late.mean_us()).collect(), 2),
-            most.map_or_else(|| NOT_MEASURED.to_owned(), |most| format!("{most:.0}")),
+            ("delay, us", delay.to_string()),
+            ("measured", told(facts.needed(delay))),
+            ("simulated", told(facts.simulated_needed(figure))),
+            ("S4", if delay == 100 { "2" } else { "not printed" }.to_owned()),
+            ("late, mean, us", median(late.iter().map(|late| late.mean_us()).collect(), 2)),
+            ("late, most, us", most.unwrap_or_else(|| NOT_MEASURED.to_owned())),
         ]);
     }
     let title =
         "Workers for 95 % of the storage's limit, and the delay of the storage's completions";
-    let columns = ["delay, us", "measured", "simulated", "S4", "late, mean, us", "late, most, us"];
-    tables.push(table("figure7", title.to_owned(), &columns, needed));
+    tables.push(table("figure7", title, needed));
     (figures, tables)
 }
 
@@ -187,31 +176,19 @@ pub(super) fn ramp_up(facts: &Facts<'_>) -> FigureTable {
             let number = |value: Option<f64>, digits: usize| {
                 value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
             };
-            rows.push(vec![
-                server.name().to_owned(),
-                link.name().to_owned(),
-                n.to_string(),
-                number(skews.map(|skews| skews.median), 0),
-                number(skews.map(|skews| skews.most), 0),
-                median(each.clone(), 1),
-                number(each.into_iter().reduce(f64::max), 1),
-                never.to_string(),
-                median(all, 2),
+            let mut row = load_of(server, link, n).to_vec();
+            row.extend([
+                ("apart, median, us", number(skews.map(|skews| skews.median), 0)),
+                ("apart, most, us", number(skews.map(|skews| skews.most), 0)),
+                ("client steady after, s", median(each.clone(), 1)),
+                ("at most, s", number(each.into_iter().reduce(f64::max), 1)),
+                ("never steady", never.to_string()),
+                ("total steady after, s", median(all, 2)),
             ]);
+            rows.push(row);
         }
     }
     let title = "Ramp-up: the time between the first and the last start of a client, and the time until rates are within 10 % of the rates in the second half \
                  (clients by snapshots of 0.1 s, the total by steps of 10 ms)";
-    let columns = [
-        "target",
-        "link",
-        "clients",
-        "apart, median, us",
-        "apart, most, us",
-        "client steady after, s",
-        "at most, s",
-        "never steady",
-        "total steady after, s",
-    ];
-    table("ramp_up", title.to_owned(), &columns, rows)
+    table("ramp_up", title, rows)
 }
