@@ -84,6 +84,15 @@ struct State {
     run: Option<CurrentRun>,
 }
 
+impl State {
+    /// The run of this number, of whose controller this is a sign of life.
+    fn hear(&mut self, number: u64) -> Option<&mut CurrentRun> {
+        let run = self.run.as_mut().filter(|run| run.number == number)?;
+        run.heard = Instant::now();
+        Some(run)
+    }
+}
+
 /// The name of this machine.
 pub(crate) fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -162,10 +171,8 @@ impl WorkerService {
 
     fn with_runner<T>(&self, number: Option<u64>, act: impl FnOnce(&Runner) -> T) -> Option<T> {
         let mut state = self.state();
-        let run =
-            state.run.as_mut().filter(|run| number.is_none_or(|number| run.number == number))?;
-        run.heard = Instant::now();
-        run.runner().map(act)
+        let number = number.or(state.run.as_ref().map(|run| run.number))?;
+        state.hear(number)?.runner().map(act)
     }
 
     /// Ends a run whose controller is gone.
@@ -261,14 +268,10 @@ impl WorkerService {
     fn record(&self, number: u64) -> Result<Arc<HostRecord>, Status> {
         let collecting = {
             let mut state = self.state();
-            let run = state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
-            run.heard = Instant::now();
-            run.collect().ok_or_else(no_run)?
+            state.hear(number).and_then(CurrentRun::collect).ok_or_else(no_run)?
         };
         let record = collecting.outcome().map_err(|failure| status_of(&failure));
-        if let Some(run) = self.state().run.as_mut().filter(|run| run.number == number) {
-            run.heard = Instant::now();
-        }
+        self.state().hear(number);
         record
     }
 }
@@ -400,17 +403,14 @@ impl Worker for WorkerService {
         let FetchRows { run: number, offset } = request.into_inner();
         let (record, rows) = {
             let mut state = self.state();
-            let run = state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
-            run.heard = Instant::now();
+            let run = state.hear(number).ok_or_else(no_run)?;
             (run.record().ok_or_else(no_run)?, run.rows.clone().ok_or_else(no_run)?)
         };
         let (send, receive) = mpsc::channel(2);
         let service = self.clone();
         tokio::task::spawn_blocking(move || {
             let hear = || {
-                if let Some(run) = service.state().run.as_mut().filter(|run| run.number == number) {
-                    run.heard = Instant::now();
-                }
+                service.state().hear(number);
             };
             rows.send(&record.recording, offset, &send, hear);
         });
