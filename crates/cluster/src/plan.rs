@@ -199,7 +199,7 @@ impl ClusterPlan {
 }
 
 impl Reader<'_> {
-    fn refuse<T>(&self, key: &str, message: String, help: impl Into<String>) -> Result<T, Failure> {
+    fn refuse<T>(&self, key: &str, message: &str, help: impl Into<String>) -> Result<T, Failure> {
         Err(self.text.about(key, format!("`{key}`: {message}"), help, "this value"))
     }
 
@@ -207,11 +207,8 @@ impl Reader<'_> {
     fn hosts(&self) -> Result<Vec<HostAddress>, Failure> {
         let clients = &self.plan.clients;
         if clients.is_empty() {
-            return self.refuse(
-                "clients",
-                "no client is listed".to_owned(),
-                "add `[[clients]]` with a `host`",
-            );
+            let help = "add `[[clients]]` with a `host`";
+            return self.refuse("clients", "no client is listed", help);
         }
         let (mut names, mut hosts) = (BTreeSet::new(), Vec::new());
         for (at, client) in clients.iter().enumerate() {
@@ -219,34 +216,24 @@ impl Reader<'_> {
             let host: HostAddress = match client.host.parse() {
                 Ok(host) => host,
                 Err(error) => {
-                    return self.refuse(
-                        &key("host"),
-                        error,
-                        "use USER@HOST, HOST, HOST:PORT or tls://HOST:PORT",
-                    );
+                    let help = "use USER@HOST, HOST, HOST:PORT or tls://HOST:PORT";
+                    return self.refuse(&key("host"), &error, help);
                 }
             };
             // Two clients on one worker would fail only when the second one prepares, after all hosts have been
             // reached. The file with the line of the key is a better place for the error.
             if hosts.contains(&host) {
                 let help = "a worker has one run at a time: start another worker there, or leave one client out";
-                return self.refuse(&key("host"), format!("another client uses {host}"), help);
+                return self.refuse(&key("host"), &format!("another client uses {host}"), help);
             }
             let name = self.plan.name_of(at);
             if name.is_empty() || !names.insert(name.to_owned()) {
-                let help = "give each client a unique name";
-                return self.refuse(
-                    &key("name"),
-                    format!("the name `{name}` is empty or used twice"),
-                    help,
-                );
+                let message = format!("the name `{name}` is empty or used twice");
+                return self.refuse(&key("name"), &message, "give each client a unique name");
             }
             if client.share.is_some_and(|share| !(share.is_finite() && share > 0.0)) {
-                return self.refuse(
-                    &key("share"),
-                    "a share must be above 0".to_owned(),
-                    "use a number such as 1, 2 or 0.5",
-                );
+                let help = "use a number such as 1, 2 or 0.5";
+                return self.refuse(&key("share"), "a share must be above 0", help);
             }
             hosts.push(host);
         }
@@ -256,7 +243,7 @@ impl Reader<'_> {
         if let Some(at) = shared.filter(|_| self.plan.steps.iter().all(|step| step.rates.is_none()))
         {
             let help = "add `rates` to a step, or give the client a `change` such as { workload.depth = 8 }";
-            let message = "`share` divides the rate of a step, but no step has `rates`".to_owned();
+            let message = "`share` divides the rate of a step, but no step has `rates`";
             return self.refuse(&format!("clients[{at}].share"), message, help);
         }
         Ok(hosts)
@@ -271,8 +258,8 @@ impl Reader<'_> {
             let rates = self.rates_of(at, step)?;
             let repeat = step.repeat.unwrap_or(1);
             if repeat == 0 {
-                let message = "it must be greater than zero".to_owned();
-                return self.refuse(&format!("steps[{at}].repeat"), message, "use 1 or more");
+                let key = format!("steps[{at}].repeat");
+                return self.refuse(&key, "it must be greater than zero", "use 1 or more");
             }
             for rate in rates {
                 for repetition in 1..=repeat {
@@ -280,11 +267,8 @@ impl Reader<'_> {
                     // error, not a program that runs out of memory.
                     if planned.len() == STEPS_MAX {
                         let message = format!("the plan has more than {STEPS_MAX} steps");
-                        return self.refuse(
-                            &format!("steps[{at}]"),
-                            message,
-                            "leave out rates or repetitions",
-                        );
+                        let help = "leave out rates or repetitions";
+                        return self.refuse(&format!("steps[{at}]"), &message, help);
                     }
                     let load = self.load(at, step, &clients, rate, repetition)?;
                     planned.push(PlannedStep {
@@ -320,10 +304,10 @@ impl Reader<'_> {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => format!("the clients are {}", names.join(", ")),
                 };
-                return self.refuse(&key, format!("there is no client `{name}`"), help);
+                return self.refuse(&key, &format!("there is no client `{name}`"), help);
             };
             if clients.contains(&client) {
-                return self.refuse(&key, format!("`{name}` is listed twice"), "leave one out");
+                return self.refuse(&key, &format!("`{name}` is listed twice"), "leave one out");
             }
             clients.push(client);
         }
@@ -342,7 +326,7 @@ impl Reader<'_> {
             Some(Rates::Sweep(RateSweep { from, to, points })) => {
                 if !(2..=POINTS_MAX).contains(points) {
                     let message = format!("{points} points");
-                    return self.refuse(&key, message, format!("use 2 to {POINTS_MAX} points"));
+                    return self.refuse(&key, &message, format!("use 2 to {POINTS_MAX} points"));
                 }
                 // A negative or zero rate makes this step NaN or infinite. No check is needed here: the
                 // test of all rates below refuses such values.
@@ -355,8 +339,7 @@ impl Reader<'_> {
         };
         let good = |rate: &f64| rate.is_finite() && *rate > 0.0;
         if rates.is_empty() || !rates.iter().all(good) {
-            let message = "it needs one or more rates, each above 0".to_owned();
-            return self.refuse(&key, message, RATES_SUCH_AS);
+            return self.refuse(&key, "it needs one or more rates, each above 0", RATES_SUCH_AS);
         }
         Ok(rates.into_iter().map(Some).collect())
     }
