@@ -1,6 +1,5 @@
 //! The controller of one run on several hosts.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,18 +48,13 @@ pub fn run_on_hosts(
 }
 
 /// Hosts that are connected to, for one run or several, one after the other.
+#[derive(Debug)]
 pub struct ReachedHosts {
     hosts: Hosts,
     /// In the order of the addresses.
     connections: Vec<Connection>,
     /// Carries the connections. It only moves while a run goes on: nobody waits for a host between runs.
     runtime: tokio::runtime::Runtime,
-}
-
-impl fmt::Debug for ReachedHosts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReachedHosts").field("hosts", &self.hosts).finish_non_exhaustive()
-    }
 }
 
 impl ReachedHosts {

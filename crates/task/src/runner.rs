@@ -200,21 +200,17 @@ impl PreparedTask {
 /// A task under way.
 ///
 /// Dropped, it is stopped and waited for, except where its target hangs.
+#[derive(Debug)]
 pub struct TaskRunner {
     name: String,
     work: Running,
 }
 
+#[derive(Debug)]
 enum Running {
     Run(RunUnderWay),
     /// The thread is `None` once its result was taken.
     Other(Arc<TaskControl>, Option<JoinHandle<Result<TaskOutcome, Failure>>>),
-}
-
-impl fmt::Debug for TaskRunner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskRunner").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 impl TaskRunner {
