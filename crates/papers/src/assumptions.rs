@@ -2,10 +2,11 @@
 //! another value look like. The file is `papers/<paper>/assumptions.toml`.
 
 use serde::Deserialize;
+use ssdyno_session::Failure;
 use toml::Value;
 
+use crate::Vary;
 use crate::error::{defect, parse};
-use crate::{PaperError, Vary};
 
 /// `assumptions.toml`.
 #[derive(Debug, Deserialize)]
@@ -146,12 +147,7 @@ impl<'a> Changes<'a> {
 
     /// `text`, the contents of `file`, with what differs below `prefix`. A key that it does not have
     /// stays away: presets of several machines share a table of values.
-    pub(crate) fn applied(
-        &self,
-        file: &str,
-        prefix: &str,
-        text: &str,
-    ) -> Result<String, PaperError> {
+    pub(crate) fn applied(&self, file: &str, prefix: &str, text: &str) -> Result<String, Failure> {
         let Some((value, level)) = self.0 else { return Ok(text.to_owned()) };
         let mut table: toml::Table = parse(file, text)?;
         for key in &value.keys {

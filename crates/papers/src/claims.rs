@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
+use ssdyno_session::Failure;
 
 use crate::answer::Answer;
 use crate::assumptions::{AssumedValue, Assumptions};
 use crate::error::{defect, parse};
 use crate::measured::{Measured, PointPlan};
 use crate::vary::{Answers, Step, Varied, judge, vary};
-use crate::{
-    Claim, ClaimState, KeepGoing, PaperError, PapersOptions, PapersProgress, Selector, Vary,
-};
+use crate::{Claim, ClaimState, KeepGoing, PapersOptions, PapersProgress, Selector, Vary};
 
 /// What the runs say of a statement, and the numbers; `None` where what it needs was not run.
 pub(crate) type Verdict = Option<(Answer, String)>;
@@ -54,14 +53,14 @@ impl<F: Copy> Claims<F> {
         paper: &'static str,
         (file, text): (&str, &str),
         checks: &[(&'static str, F)],
-    ) -> Result<Claims<F>, PaperError> {
+    ) -> Result<Claims<F>, Failure> {
         let mut statements: BTreeMap<String, Statement> = parse(file, text)?;
         let check = |(name, check): &(&'static str, F)| {
             let missing = || defect(file, format!("there is no statement {name}"));
             let statement = statements.remove(*name).ok_or_else(missing)?;
             Ok(ClaimCheck { name, statement, check: *check })
         };
-        let checks = checks.iter().map(check).collect::<Result<Vec<_>, PaperError>>()?;
+        let checks = checks.iter().map(check).collect::<Result<Vec<_>, Failure>>()?;
         match statements.into_keys().next() {
             None => Ok(Claims { paper, checks }),
             Some(name) => Err(defect(file, format!("nothing checks {name}"))),
@@ -114,10 +113,10 @@ pub(crate) trait ClaimedPlan: PointPlan {
     type Check: Copy;
 
     /// Reads all claims.
-    const CLAIMS: fn() -> Result<Claims<Self::Check>, PaperError>;
+    const CLAIMS: fn() -> Result<Claims<Self::Check>, Failure>;
 
     /// Reads the values that claims may depend on.
-    const ASSUMPTIONS: fn() -> Result<Assumptions, PaperError>;
+    const ASSUMPTIONS: fn() -> Result<Assumptions, Failure>;
 
     /// What the runs say of a claim.
     fn verdict(&self, check: Self::Check, measured: &Measured<Self::Case>) -> Verdict;
@@ -134,7 +133,7 @@ pub(crate) trait ClaimedPlan: PointPlan {
         measured: &Measured<Self::Case>,
         options: &PapersOptions,
         progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-    ) -> Result<(Vec<Claim>, bool), PaperError> {
+    ) -> Result<(Vec<Claim>, bool), Failure> {
         let (all, mut claims) = ((Self::CLAIMS)()?, Vec::new());
         let (mut base, mut points) = (Answers::new(), BTreeMap::new());
         // The list of asked points is cleared first. A point that an earlier claim asked for would

@@ -8,7 +8,7 @@
 //! The numbers live in `papers/<paper>/printed.toml`, the runs in `plan.toml`, remarks for people
 //! in `notes.md`; this crate holds formulas, checks and drawing.
 //!
-//! Errors: [`PaperError`] says what cannot be selected or run and what to do. A trace that is not
+//! Errors: a [`Failure`] says what cannot be selected or run and what to do. A trace that is not
 //! there is no error: its cells stay empty and say which option supplies it.
 //!
 //! Not here: measurements on real devices, but for S4's table of what system calls and switches cost
@@ -41,20 +41,20 @@ mod traces;
 mod vary;
 
 pub use cache::{CacheCounts, RunCache, RunsProgress};
-pub use error::PaperError;
 pub use options::{HostsOptions, PapersOptions, PapersProgress, Vary};
 pub use report::{
     Assumption, Claim, ClaimState, Figure, FigureCell, FigureTable, PapersReport, RunSummary, Trial,
 };
 pub use selector::Selector;
 pub use ssdyno_figures::KeepGoing;
+use ssdyno_session::Failure;
 
 /// Re-runs a part of a paper.
 type Rerun = fn(
     &Selector,
     &PapersOptions,
     &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<PapersReport, PaperError>;
+) -> Result<PapersReport, Failure>;
 
 /// Identifiers, with a title each.
 type Titles = Vec<(String, String)>;
@@ -64,7 +64,7 @@ struct Paper {
     /// First part of everything's identifier.
     id: &'static str,
     run: Rerun,
-    selectable: fn() -> Result<Titles, PaperError>,
+    selectable: fn() -> Result<Titles, Failure>,
 }
 
 /// All of them, by number.
@@ -88,15 +88,16 @@ pub fn run(
     selector: &str,
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<PapersReport, PaperError> {
+) -> Result<PapersReport, Failure> {
     let selector: Selector = selector.parse().unwrap_or_else(|never| match never {});
     let Some(paper) = PAPERS.iter().find(|paper| selector.is_about(paper.id)) else {
-        return Err(PaperError::nothing(&selector, selectable()?));
+        return Err(error::nothing(&selector, selectable()?));
     };
     // Only S4 has experiments over a network. For another paper the option would be ignored, and
     // the user would take simulated figures for measured ones.
     if options.hosts.is_some() && paper.id != "S4" {
-        return Err(PaperError::NotOverNetwork { selector: selector.to_string() });
+        return Err(Failure::usage(format!("`{selector}` is not measured over a network"))
+            .with_help("only S4 can be measured over a network: `ssdyno papers S4 --hosts`"));
     }
     let cache = &options.cache;
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -111,7 +112,7 @@ pub fn run(
 }
 
 /// What can be selected, with a title each.
-pub fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+pub fn selectable() -> Result<Vec<(String, String)>, Failure> {
     let all: Result<Vec<_>, _> = PAPERS.iter().map(|paper| (paper.selectable)()).collect();
     Ok(all?.concat())
 }

@@ -8,9 +8,9 @@ use ssdyno_session::{Failure, FailureKind, RunList, RunSpec, Unattended, resolve
 
 use crate::assumptions::Changes;
 use crate::cache::RunId;
-use crate::error::defect;
+use crate::error::{defect, refused};
 use crate::mean::Mean;
-use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, RunSummary};
+use crate::{KeepGoing, PapersOptions, PapersProgress, RunSummary};
 
 /// A point of a figure: one run for each seed.
 pub(crate) trait Point: Clone + Ord + Sync {
@@ -24,7 +24,7 @@ pub(crate) trait PointPlan: Sized {
     type Case: Point;
 
     /// The paper's file, with what differs in `plan.…`.
-    fn with(changes: Changes<'_>) -> Result<Self, PaperError>;
+    fn with(changes: Changes<'_>) -> Result<Self, Failure>;
 
     /// Those that each point is run with.
     fn seeds(&self) -> &[u64];
@@ -35,7 +35,7 @@ pub(crate) trait PointPlan: Sized {
         case: &Self::Case,
         options: &PapersOptions,
         changes: Changes<'_>,
-    ) -> Result<RunSpec, PaperError>;
+    ) -> Result<RunSpec, Failure>;
 
     /// Runs every one of `cases` with every seed, side by side, with `changes` to presets and plan. The seed of
     /// the command line moves those of the plan.
@@ -47,11 +47,10 @@ pub(crate) trait PointPlan: Sized {
         options: &PapersOptions,
         changes: Changes<'_>,
         progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-    ) -> Result<Measured<Self::Case>, PaperError> {
+    ) -> Result<Measured<Self::Case>, Failure> {
         let plan = Self::with(changes)?;
-        let refused = |(case, seed): (&Self::Case, u64), failure: &Failure| PaperError::Refused {
-            run: case.name(seed),
-            problem: failure.to_string(),
+        let refused = |(case, seed): (&Self::Case, u64), failure: &Failure| {
+            refused(&case.name(seed), failure)
         };
         let cache = &options.cache;
         let (mut jobs, mut results) = (Vec::new(), Vec::new());

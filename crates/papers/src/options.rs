@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ssdyno_session::Failure;
+
 use crate::cache::RunsProgress;
-use crate::{PaperError, RunCache, Selector};
+use crate::{RunCache, Selector};
 
 /// Endings under which a trace is looked for in [`PapersOptions::trace_directory`].
 const ENDINGS: [&str; 5] = ["", ".gz", ".zst", ".xz", ".bz2"];
@@ -62,13 +64,15 @@ impl PapersOptions {
     ///
     /// # Errors
     /// No `=`, or nothing before or behind it.
-    pub fn add_device(&mut self, text: &str) -> Result<(), PaperError> {
+    pub fn add_device(&mut self, text: &str) -> Result<(), Failure> {
         match text.split_once('=') {
             Some((name, file)) if !name.is_empty() && !name.contains('/') && !file.is_empty() => {
                 self.devices.insert(name.to_owned(), PathBuf::from(file));
                 Ok(())
             }
-            _ => Err(PaperError::NoDevice { given: text.to_owned() }),
+            _ => Err(Failure::usage(format!("`--device {text}` is not NAME=FILE")).with_help(
+                "give the file of a hard disk after the name, and add --trace NAME=FILE",
+            )),
         }
     }
 

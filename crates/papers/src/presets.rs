@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use ssdyno_session::Failure;
 use toml::Table;
 
-use crate::PaperError;
 use crate::assumptions::Changes;
 use crate::error::{defect, parse};
 
@@ -17,7 +17,7 @@ pub(crate) struct PresetFile {
 }
 
 /// The device called `name`.
-pub(crate) fn device(name: &str) -> Result<PresetFile, PaperError> {
+pub(crate) fn device(name: &str) -> Result<PresetFile, Failure> {
     let text = ssdyno_session::DEVICE_KINDS.find(name).map(|preset| preset.text);
     found(format!("presets/devices/{name}.toml"), text)
 }
@@ -29,12 +29,12 @@ pub(crate) fn network() -> PresetFile {
 }
 
 /// The host called `name`.
-pub(crate) fn host(name: &str) -> Result<PresetFile, PaperError> {
+pub(crate) fn host(name: &str) -> Result<PresetFile, Failure> {
     let text = ssdyno_host::presets::find(name).map(|preset| preset.text);
     found(format!("presets/hosts/{name}.toml"), text)
 }
 
-fn found(file: String, text: Option<&'static str>) -> Result<PresetFile, PaperError> {
+fn found(file: String, text: Option<&'static str>) -> Result<PresetFile, Failure> {
     match text {
         Some(text) => Ok(PresetFile { file, text }),
         None => Err(defect(&file, "there is no such preset")),
@@ -43,15 +43,15 @@ fn found(file: String, text: Option<&'static str>) -> Result<PresetFile, PaperEr
 
 impl PresetFile {
     /// Its configuration, read by `parse`.
-    pub(crate) fn read<T, E: ToString>(
+    pub(crate) fn read<T, E: std::fmt::Display>(
         &self,
         parse: impl Fn(&'static str) -> Result<T, E>,
-    ) -> Result<T, PaperError> {
+    ) -> Result<T, Failure> {
         parse(self.text).map_err(|error| defect(&self.file, error))
     }
 
     /// Its keys, with what differs in `part.…`.
-    pub(crate) fn table(&self, part: &str, changes: Changes<'_>) -> Result<Table, PaperError> {
+    pub(crate) fn table(&self, part: &str, changes: Changes<'_>) -> Result<Table, Failure> {
         parse(&self.file, &changes.applied(&self.file, part, self.text)?)
     }
 
@@ -60,7 +60,7 @@ impl PresetFile {
         &self,
         without: &[String],
         changes: &BTreeMap<String, Table>,
-    ) -> Result<String, PaperError> {
+    ) -> Result<String, Failure> {
         let mut table: Table = self.read(toml::from_str)?;
         // Tables are removed before the changes are applied. A plan can thus replace a table as a
         // whole instead of merging with the keys of the preset.

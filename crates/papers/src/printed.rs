@@ -1,8 +1,10 @@
 //! Numbers that a paper prints in its text: worked out again by a formula of their name, or quoted.
 
 use serde::Deserialize;
+use ssdyno_session::Failure;
 
-use crate::{FigureCell, PaperError, Selector};
+use crate::error::defect;
+use crate::{FigureCell, Selector};
 
 /// A row `[[cells]]` of `printed.toml`.
 #[derive(Debug, Deserialize)]
@@ -91,8 +93,8 @@ pub(crate) fn arithmetic(
     paper: &str,
     numbers: &[PrintedNumber],
     selector: &Selector,
-    formula: impl Fn(&str) -> Result<Option<f64>, PaperError>,
-) -> Result<Vec<FigureCell>, PaperError> {
+    formula: impl Fn(&str) -> Result<Option<f64>, Failure>,
+) -> Result<Vec<FigureCell>, Failure> {
     let mut cells = Vec::new();
     for number in numbers {
         let name = &number.name;
@@ -100,20 +102,18 @@ pub(crate) fn arithmetic(
         if !selector.selects(&id) {
             continue;
         }
-        let defect = |problem: String| PaperError::Defect {
-            file: format!("papers/{}/printed.toml", paper.to_lowercase()),
-            problem,
-        };
+        let file = format!("papers/{}/printed.toml", paper.to_lowercase());
+        let wrong = |problem: String| defect(&file, problem);
         let printed = number.printed.parse();
         let printed: f64 =
-            printed.map_err(|_| defect(format!("{name} prints no number: {}", number.printed)))?;
+            printed.map_err(|_| wrong(format!("{name} prints no number: {}", number.printed)))?;
         let ours = formula(name)?;
         // The data file and the formulas check each other. A misspelt name would otherwise leave a
         // printed number without any comparison, and nobody would notice.
         if ours.is_none() != number.quoted {
             let problem =
                 if number.quoted { "is quoted, with a formula" } else { "has no formula" };
-            return Err(defect(format!("{name} {problem}")));
+            return Err(wrong(format!("{name} {problem}")));
         }
         cells.push(number.cell(id, printed, ours));
     }

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use crate::{PaperError, PapersOptions};
+use ssdyno_session::Failure;
+
+use crate::PapersOptions;
 
 impl PapersOptions {
     /// Adds the trace `NAME=FILE`. Devices are added before: they have traces of their own.
     ///
     /// # Errors
     /// No `=`, or a name that no run needs.
-    pub fn add_trace(&mut self, text: &str) -> Result<(), PaperError> {
+    pub fn add_trace(&mut self, text: &str) -> Result<(), Failure> {
         let mut known = crate::s3::trace_names()?;
         known.extend(crate::disks::trace_names()?);
         // A device of the user has the trace of its own name. Its name is known only after
@@ -22,7 +24,8 @@ impl PapersOptions {
                 self.traces.insert(name.to_owned(), PathBuf::from(file));
                 Ok(())
             }
-            _ => Err(PaperError::UnknownTrace { given: text.to_owned(), known: known.join(", ") }),
+            _ => Err(Failure::usage(format!("`{text}` is not a trace of a paper"))
+                .with_help(format!("give NAME=FILE; NAME is one of: {}", known.join(", ")))),
         }
     }
 }

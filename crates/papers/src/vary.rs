@@ -6,9 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ssdyno_session::Failure;
+
 use crate::answer::Answer;
 use crate::assumptions::{AssumedValue, Changes, Level};
-use crate::{Assumption, ClaimState, PaperError, Trial, Vary};
+use crate::{Assumption, ClaimState, Trial, Vary};
 
 // Each step halves the distance as a factor. Three steps give an eighth of the range for three runs
 // per claim; more would cost time for digits that an assumed range does not have.
@@ -27,7 +29,7 @@ pub(crate) struct Step<'a> {
 }
 
 /// Runs the points of some claims with something changed.
-pub(crate) type Rerun<'a> = dyn FnMut(Step<'_>) -> Result<Answers, PaperError> + 'a;
+pub(crate) type Rerun<'a> = dyn FnMut(Step<'_>) -> Result<Answers, Failure> + 'a;
 
 /// What became of a claim at the values of one assumption that were tried.
 #[derive(Clone, Debug)]
@@ -51,7 +53,7 @@ impl Search<'_> {
         level: &Level,
         claims: &BTreeSet<&'static str>,
         rerun: &mut Rerun<'_>,
-    ) -> Result<(), PaperError> {
+    ) -> Result<(), Failure> {
         if claims.is_empty() {
             return Ok(());
         }
@@ -72,7 +74,7 @@ impl Search<'_> {
     }
 
     /// Looks between the assumed value and `end` for where answers change.
-    fn narrow(&mut self, end: f64, rerun: &mut Rerun<'_>) -> Result<(), PaperError> {
+    fn narrow(&mut self, end: f64, rerun: &mut Rerun<'_>) -> Result<(), Failure> {
         // By claim: a value with the answer at the assumed one, and one with another answer.
         let mut open: BTreeMap<&'static str, (f64, f64)> = BTreeMap::new();
         for claim in self.base.keys() {
@@ -113,7 +115,7 @@ pub(crate) fn vary(
     base: &Answers,
     how: Vary,
     rerun: &mut Rerun<'_>,
-) -> Result<BTreeMap<&'static str, Vec<Varied>>, PaperError> {
+) -> Result<BTreeMap<&'static str, Vec<Varied>>, Failure> {
     let mut all: BTreeMap<&'static str, Vec<Varied>> = BTreeMap::new();
     for value in values.iter().filter(|_| how != Vary::None) {
         let concerned = base.iter().filter(|(claim, _)| value.bears_on(claim, how));
@@ -222,7 +224,7 @@ mod tests {
         toml::from_str(&text).unwrap()
     }
 
-    fn rerun(runs: &mut Vec<String>) -> impl FnMut(Step<'_>) -> Result<Answers, PaperError> {
+    fn rerun(runs: &mut Vec<String>) -> impl FnMut(Step<'_>) -> Result<Answers, Failure> {
         |step| {
             runs.push(step.told.clone());
             let text = step.changes.applied("f", "host", "[lock]\nweight = 2.5\n")?;

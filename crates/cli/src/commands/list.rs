@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Map, json};
-use ssdyno_session::{CatalogueEntry, Failure, FailureKind, catalogue};
+use ssdyno_session::{CatalogueEntry, Failure, catalogue};
 
 use crate::columns::list;
 use crate::output::Output;
@@ -64,7 +64,6 @@ fn ftls() -> Vec<CatalogueEntry> {
 }
 
 pub(super) fn papers() -> Result<Vec<CatalogueEntry>, Failure> {
-    let all = ssdyno_papers::selectable()
-        .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))?;
+    let all = ssdyno_papers::selectable()?;
     Ok(all.into_iter().map(|(name, what)| CatalogueEntry::new(name, what)).collect())
 }

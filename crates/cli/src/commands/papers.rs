@@ -10,11 +10,10 @@ use ssdyno_block::counted;
 use ssdyno_block::units::Span;
 use ssdyno_figures::Keep;
 use ssdyno_papers::{
-    CacheCounts, HostsOptions, PaperError, PapersOptions, PapersReport, RunCache, RunsProgress,
-    Vary,
+    CacheCounts, HostsOptions, PapersOptions, PapersReport, RunCache, RunsProgress, Vary,
 };
 use ssdyno_report::{ResultError, RunDirectory, to_json};
-use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder, named};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder};
 
 use crate::args::requests;
 use crate::diagnose;
@@ -133,10 +132,10 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
         ..PapersOptions::default()
     };
     for device in &args.device {
-        options.add_device(device).map_err(|error| explain(&error))?;
+        options.add_device(device)?;
     }
     for trace in &args.trace {
-        options.add_trace(trace).map_err(|error| explain(&error))?;
+        options.add_trace(trace)?;
     }
     // Created before the runs, so that a user without a place for results gets the error at once.
     let directory = args.results.create(args.keep, || {
@@ -153,10 +152,9 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
     });
     meter.finish();
     tell_cache(&options.cache);
-    let report = report.map_err(|error| {
+    let report = report.inspect_err(|_| {
         options.cache.remove_if_empty();
         directory.iter().for_each(ResultFolder::remove);
-        explain(&error)
     })?;
     let mut failure = judge(&report, &options.cache);
     let place = place(directory.map(|directory| write(&directory, &report)), &mut failure);
@@ -234,35 +232,6 @@ fn write(directory: &ResultFolder, report: &PapersReport) -> Result<String, Resu
     let json = to_json(report)?;
     let figures = report.figures.iter().map(|f| (f.id.replace('/', "-") + ".svg", f.svg.as_str()));
     directory.write_texts(figures.chain([("report.json".to_owned(), json.as_str())]))
-}
-
-fn explain(error: &PaperError) -> Failure {
-    match error {
-        PaperError::UnknownSelector { selector, known } => {
-            Failure::usage(format!("`{selector}` is not a figure, table or claim of a paper"))
-                .with_help(format!("use one of: {known}"))
-        }
-        PaperError::UnknownTrace { given, known } => {
-            Failure::usage(format!("`{given}` is not a trace of a paper"))
-                .with_help(format!("give NAME=FILE; NAME is one of: {known}"))
-        }
-        PaperError::NoDevice { given } => {
-            Failure::usage(format!("`--device {given}` is not NAME=FILE"))
-                .with_help("give the file of a hard disk after the name, and add --trace NAME=FILE")
-        }
-        PaperError::Workload { error, .. } => {
-            named::workload_failure(FailureKind::Usage, error, None)
-        }
-        PaperError::NotOverNetwork { .. } => Failure::usage(error.to_string())
-            .with_help("only S4 can be measured over a network: `ssdyno papers S4 --hosts`"),
-        PaperError::Hosts { problem, help } if help.is_empty() => {
-            Failure::new(FailureKind::Failed, problem)
-        }
-        PaperError::Hosts { problem, help } => {
-            Failure::new(FailureKind::Failed, problem).with_help(help)
-        }
-        other => Failure::new(FailureKind::Failed, other.to_string()),
-    }
 }
 
 #[cfg(test)]

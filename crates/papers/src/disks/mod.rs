@@ -10,13 +10,14 @@ use std::path::Path;
 use serde::Deserialize;
 use ssdyno_block::{Rng, Time};
 use ssdyno_disk::{DiskConfig, MeasuredRequest, measured_requests, replay, rms_ms};
+use ssdyno_session::Failure;
 
 use crate::chart::{Curve, Curves};
-use crate::error::parse;
+use crate::error::{nothing, parse, refused};
 use crate::report::Row;
 use crate::{
-    Claim, ClaimState, Figure, FigureCell, FigureTable, KeepGoing, PaperError, PapersOptions,
-    PapersProgress, PapersReport, Selector, presets,
+    Claim, ClaimState, Figure, FigureCell, FigureTable, KeepGoing, PapersOptions, PapersProgress,
+    PapersReport, Selector, presets,
 };
 
 const PRINTED: &str = "papers/disks/printed.toml";
@@ -37,7 +38,7 @@ struct PrintedDrive {
 }
 
 impl Printed {
-    fn load() -> Result<Printed, PaperError> {
+    fn load() -> Result<Printed, Failure> {
         parse(PRINTED, include_str!("../../papers/disks/printed.toml"))
     }
 }
@@ -81,7 +82,7 @@ struct Held {
 }
 
 /// The drives with a title each.
-pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, Failure> {
     let printed = Printed::load()?;
     let title = |drive: &PrintedDrive| (format!("disks/{}", drive.name), drive.preset.clone());
     let drives = printed.drives.iter().map(title);
@@ -89,7 +90,7 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
 }
 
 /// The names of the traces.
-pub(crate) fn trace_names() -> Result<Vec<String>, PaperError> {
+pub(crate) fn trace_names() -> Result<Vec<String>, Failure> {
     Ok(Printed::load()?.drives.into_iter().map(|drive| drive.name).collect())
 }
 
@@ -98,14 +99,14 @@ pub(crate) fn run(
     selector: &Selector,
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<PapersReport, PaperError> {
+) -> Result<PapersReport, Failure> {
     let printed = Printed::load()?;
     let drives: Vec<Drive> = drives(&printed, options)?
         .into_iter()
         .filter(|drive| selector.reaches(&format!("disks/{}", drive.name)))
         .collect();
     if drives.is_empty() {
-        return Err(PaperError::nothing(selector, selectable()?));
+        return Err(nothing(selector, selectable()?));
     }
     let mut report = PapersReport { title: printed.title, ..PapersReport::default() };
     let mut rows = Vec::new();
@@ -143,7 +144,7 @@ pub(crate) fn run(
 }
 
 /// The drives of the program, each with the file that the user gave in its place, and the user's own.
-fn drives(printed: &Printed, options: &PapersOptions) -> Result<Vec<Drive>, PaperError> {
+fn drives(printed: &Printed, options: &PapersOptions) -> Result<Vec<Drive>, Failure> {
     let mut drives = Vec::new();
     for drive in &printed.drives {
         let config = match options.devices.get(&drive.name) {
@@ -163,18 +164,14 @@ fn drives(printed: &Printed, options: &PapersOptions) -> Result<Vec<Drive>, Pape
 }
 
 /// What the user's file has, or what is wrong with it.
-fn read_drive(name: &str, path: &Path) -> Result<DiskConfig, PaperError> {
+fn read_drive(name: &str, path: &Path) -> Result<DiskConfig, Failure> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| refused(name, format!("{}: {error}", path.display())))?;
     DiskConfig::parse(&text).map_err(|error| refused(name, format!("{}: {error}", path.display())))
 }
 
-fn refused(run: &str, problem: String) -> PaperError {
-    PaperError::Refused { run: run.to_owned(), problem }
-}
-
 impl Drive {
-    fn hold(&self, path: &Path, options: &PapersOptions) -> Result<Held, PaperError> {
+    fn hold(&self, path: &Path, options: &PapersOptions) -> Result<Held, Failure> {
         let wrong = |problem: String| refused(&self.name, format!("{}: {problem}", path.display()));
         let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
         let mut text = String::new();
@@ -190,7 +187,7 @@ impl Drive {
         // The drive files were fitted to the first half only. An error on the same data would be
         // too small, because the fit has seen its noise.
         let (first, second) = requests.split_at(requests.len() / 2);
-        let simulate = |part: &[MeasuredRequest]| -> Result<Vec<Vec<Time>>, PaperError> {
+        let simulate = |part: &[MeasuredRequest]| -> Result<Vec<Vec<Time>>, Failure> {
             let seeds = options.seed..options.seed.saturating_add(REPLAYS);
             let times = seeds.map(|seed| replay(&self.config, seed, &self.turned(part, seed)));
             times.collect::<Result<_, _>>().map_err(|error| wrong(error.to_string()))

@@ -1,19 +1,19 @@
 //! Numbers in the text, recalculated (S0-45 … S0-48).
 
 use ssdyno_controller_ring::TlpLink;
+use ssdyno_session::Failure;
 
 use super::data::Printed;
 use super::simulate::card;
+use crate::error::defect;
 use crate::printed::arithmetic;
-use crate::{FigureCell, PaperError, Selector};
+use crate::{FigureCell, Selector};
 
 /// Pages of 4 KiB that the link can carry in a second: bare, and with packets around them (S0-48).
-pub(super) fn link_bounds() -> Result<(f64, f64), PaperError> {
+pub(super) fn link_bounds() -> Result<(f64, f64), Failure> {
     let config = card()?;
-    let link = TlpLink::new(&config.link).map_err(|error| PaperError::Defect {
-        file: "presets/devices/zc706-ring.toml".to_owned(),
-        problem: error.to_string(),
-    })?;
+    let link = TlpLink::new(&config.link)
+        .map_err(|error| defect("presets/devices/zc706-ring.toml", error))?;
     // S0-48: 2.0 GB/s divided by 4 KiB is the bound without packet overhead. With payloads of 128
     // bytes and their headers, the second bound follows, which no result may exceed.
     let packed = 1.0 / link.write_time(0, 4096).as_s_f64();
@@ -22,7 +22,7 @@ pub(super) fn link_bounds() -> Result<(f64, f64), PaperError> {
 }
 
 /// What the formula called `name` gives.
-fn value(name: &str) -> Result<Option<f64>, PaperError> {
+fn value(name: &str) -> Result<Option<f64>, Failure> {
     Ok(Some(match name {
         // S0-47: SATA revision 3 has 6 Gbit/s with 8b/10b coding, so 4.8 Gbit/s or 600 MB/s of data
         // remain. PCIe Gen2 uses the same coding for each of its four lanes.
@@ -36,7 +36,7 @@ fn value(name: &str) -> Result<Option<f64>, PaperError> {
 }
 
 /// The selected cells.
-pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<FigureCell>, PaperError> {
+pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<FigureCell>, Failure> {
     arithmetic("S0", &printed.cells, selector, value)
 }
 

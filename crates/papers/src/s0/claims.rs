@@ -1,15 +1,16 @@
 //! What the paper says in words, checked over all seeds.
 
+use ssdyno_session::Failure;
+
 use super::checks::*;
 use super::stall;
-use crate::PaperError;
 use crate::claims::{Claims, Verdict};
 
 /// How a claim is checked.
 pub(super) type Check = fn(&Evidence<'_>) -> Verdict;
 
 /// All of them.
-pub(super) fn all() -> Result<Claims<Check>, PaperError> {
+pub(super) fn all() -> Result<Claims<Check>, Failure> {
     let text = include_str!("../../papers/s0/claims.toml");
     Claims::read("S0", ("papers/s0/claims.toml", text), CHECKS)
 }

@@ -13,14 +13,16 @@ use claims::Check;
 pub(crate) use data::assumptions;
 use data::{Plan, Printed};
 use simulate::Measured;
+use ssdyno_session::Failure;
 
 use crate::assumptions::{Assumptions, Changes};
 use crate::claims::{ClaimCheck, ClaimedPlan, Claims, Verdict};
+use crate::error::nothing;
 use crate::measured::PointPlan;
-use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
+use crate::{KeepGoing, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// Figures, arithmetic and claims with a title each.
-pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, Failure> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let mut all = vec![("S0".to_owned(), printed.title)];
     all.push(("S0/arithmetic".to_owned(), "Numbers in the text, recalculated".to_owned()));
@@ -31,8 +33,8 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
 
 impl ClaimedPlan for Plan {
     type Check = Check;
-    const CLAIMS: fn() -> Result<Claims<Check>, PaperError> = claims::all;
-    const ASSUMPTIONS: fn() -> Result<Assumptions, PaperError> = assumptions;
+    const CLAIMS: fn() -> Result<Claims<Check>, Failure> = claims::all;
+    const ASSUMPTIONS: fn() -> Result<Assumptions, Failure> = assumptions;
 
     fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
         check(&Evidence { plan: self, measured })
@@ -51,7 +53,7 @@ pub(crate) fn run(
     selector: &Selector,
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<PapersReport, PaperError> {
+) -> Result<PapersReport, Failure> {
     let (printed, plan, all) = (Printed::load()?, Plan::load()?, claims::all()?);
     let cells = arithmetic::cells(&printed, selector)?;
     let selected = |id: &str| {
@@ -61,7 +63,7 @@ pub(crate) fn run(
     let chosen: Vec<_> = plan.figures.iter().filter(|figure| selected(&figure.id)).collect();
     let claimed = all.titles().any(|(id, _)| selector.selects(&id));
     if cells.is_empty() && chosen.is_empty() && !claimed {
-        return Err(PaperError::nothing(selector, selectable()?));
+        return Err(nothing(selector, selectable()?));
     }
     let needed = all.named(selector).flat_map(|check| &check.statement.about).map(String::as_str);
     let needed = needed.chain(chosen.iter().map(|figure| figure.id.as_str()));

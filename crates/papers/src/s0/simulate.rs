@@ -5,7 +5,7 @@ use ssdyno_controller_ring::RingConfig;
 use ssdyno_driver_ring::ResponseMode;
 use ssdyno_figures::Keep;
 use ssdyno_host::ThreadMode;
-use ssdyno_session::{FileContents, HostSpec, RingSpec, RunSpec};
+use ssdyno_session::{Failure, FileContents, HostSpec, RingSpec, RunSpec};
 use ssdyno_workload::WorkloadConfig;
 
 use super::data::{Case, Plan};
@@ -13,7 +13,7 @@ use crate::assumptions::Changes;
 use crate::error::defect;
 use crate::mean::Mean;
 use crate::measured::PointPlan;
-use crate::{PaperError, PapersOptions, presets};
+use crate::{PapersOptions, presets};
 
 /// All that was measured.
 pub(super) type Measured = crate::measured::Measured<Case>;
@@ -28,11 +28,11 @@ impl Measured {
 const PLAN: &str = "papers/s0/plan.toml";
 
 /// The card of the preset.
-pub(super) fn card() -> Result<RingConfig, PaperError> {
+pub(super) fn card() -> Result<RingConfig, Failure> {
     presets::device("zc706-ring")?.read(RingConfig::parse)
 }
 
-fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<toml::Table, PaperError> {
+fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<toml::Table, Failure> {
     let all = options.requests.map_or(plan.requests, |most| most.min(plan.requests));
     let load = WorkloadConfig {
         // S0-5: a synchronous thread has one request outstanding, so the number of threads is the
@@ -50,7 +50,7 @@ fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<toml::Table
 }
 
 /// How the driver of `case` works. Partial blocks go after a while so that a run ends: see papers/s0/notes.md.
-fn ring(case: &Case) -> Result<RingSpec, PaperError> {
+fn ring(case: &Case) -> Result<RingSpec, Failure> {
     let block = case.block.map_or("dynamic".to_owned(), |block| block.to_string());
     // The three modes are A, B and C of S0-16 to S0-18. Subsets of one descriptor are the smallest
     // ones and lie next to mode B.
@@ -70,7 +70,7 @@ impl PointPlan for Plan {
     type Case = Case;
 
     /// No assumed value is in the plan.
-    fn with(_: Changes<'_>) -> Result<Plan, PaperError> {
+    fn with(_: Changes<'_>) -> Result<Plan, Failure> {
         Plan::load()
     }
 
@@ -83,7 +83,7 @@ impl PointPlan for Plan {
         case: &Case,
         options: &PapersOptions,
         changes: Changes<'_>,
-    ) -> Result<RunSpec, PaperError> {
+    ) -> Result<RunSpec, Failure> {
         // S0-19: descriptors share the DMA engine with the data or have their own. The comparison
         // of both shows the loss by blocking (S0-20).
         let descriptors = if case.separate_engine { "separate" } else { "shared" };

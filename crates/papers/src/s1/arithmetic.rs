@@ -2,10 +2,11 @@
 
 use ssdyno_device::nvme::{Burst, NvmeControllerConfig};
 use ssdyno_driver_nvme::{QueuePolicy, QueueSelector};
+use ssdyno_session::Failure;
 
 use super::data::Printed;
 use crate::printed::{arithmetic, quoted};
-use crate::{FigureCell, PaperError, Selector};
+use crate::{FigureCell, Selector};
 
 /// Cores of the machine (S1-68).
 const CORES: u16 = 8;
@@ -108,7 +109,7 @@ pub(super) fn ahci_us() -> Option<f64> {
 }
 
 /// The selected cells.
-pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<FigureCell>, PaperError> {
+pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<FigureCell>, Failure> {
     arithmetic("S1", &printed.cells, selector, |name| Ok(value(name, printed)))
 }
 

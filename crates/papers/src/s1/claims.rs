@@ -1,8 +1,9 @@
 //! What the thesis says in words, checked over several seeds.
 
+use ssdyno_session::Failure;
+
 use super::data::{Case, DIRECT, DISKS, LARGE_BUFFERS, alone, first_batch};
 use super::simulate::Measured;
-use crate::PaperError;
 use crate::answer::{Answer, more, no_less, same};
 use crate::claims::{Claims, Verdict};
 use crate::mean::Mean;
@@ -11,7 +12,7 @@ use crate::mean::Mean;
 pub(super) type Check = fn(&Measured) -> Verdict;
 
 /// All of them.
-pub(super) fn all() -> Result<Claims<Check>, PaperError> {
+pub(super) fn all() -> Result<Claims<Check>, Failure> {
     let text = include_str!("../../papers/s1/claims.toml");
     Claims::read("S1", ("papers/s1/claims.toml", text), CHECKS)
 }

@@ -12,14 +12,16 @@ use claims::Check;
 pub(crate) use data::assumptions;
 use data::{Plan, Printed};
 use simulate::Measured;
+use ssdyno_session::Failure;
 
 use crate::assumptions::{Assumptions, Changes};
 use crate::claims::{ClaimedPlan, Claims, Verdict};
+use crate::error::nothing;
 use crate::measured::PointPlan;
-use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
+use crate::{KeepGoing, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// Figures, arithmetic and claims with a title each.
-pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, Failure> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let mut all = vec![("S1".to_owned(), printed.title)];
     let arithmetic = "Numbers in the text, recalculated".to_owned();
@@ -31,8 +33,8 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
 
 impl ClaimedPlan for Plan {
     type Check = Check;
-    const CLAIMS: fn() -> Result<Claims<Check>, PaperError> = claims::all;
-    const ASSUMPTIONS: fn() -> Result<Assumptions, PaperError> = assumptions;
+    const CLAIMS: fn() -> Result<Claims<Check>, Failure> = claims::all;
+    const ASSUMPTIONS: fn() -> Result<Assumptions, Failure> = assumptions;
 
     fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
         check(measured)
@@ -44,7 +46,7 @@ pub(crate) fn run(
     selector: &Selector,
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<PapersReport, PaperError> {
+) -> Result<PapersReport, Failure> {
     let (printed, plan, all) = (Printed::load()?, Plan::load()?, claims::all()?);
     let cells = arithmetic::cells(&printed, selector)?;
     let claimed = all.titles().any(|(id, _)| selector.selects(&id));
@@ -54,7 +56,7 @@ pub(crate) fn run(
         .filter(|figure| selector.selects(&format!("S1/{}", figure.id)))
         .collect();
     if cells.is_empty() && figures.is_empty() && !claimed {
-        return Err(PaperError::nothing(selector, selectable()?));
+        return Err(nothing(selector, selectable()?));
     }
     // A claim needs the points of the figures that it is about. Points that are used by several
     // claims appear once in the set.

@@ -2,7 +2,7 @@
 
 use ssdyno_figures::{Keep, RunResult};
 use ssdyno_host::ThreadMode;
-use ssdyno_session::{DriverSpec, FileContents, HostSpec, Queues, RunSpec, StackKind};
+use ssdyno_session::{DriverSpec, Failure, FileContents, HostSpec, Queues, RunSpec, StackKind};
 use toml::{Table, Value};
 
 use super::data::{ALONE, Case, DIRECT, DISKS, KindPlan, LARGE_BUFFERS, Plan};
@@ -10,7 +10,7 @@ use crate::assumptions::Changes;
 use crate::error::{defect, parse};
 use crate::mean::Mean;
 use crate::measured::PointPlan;
-use crate::{PaperError, PapersOptions, presets};
+use crate::{PapersOptions, presets};
 
 const PLAN: &str = "papers/s1/plan.toml";
 /// The machine of the thesis.
@@ -49,7 +49,7 @@ impl Measured {
     }
 }
 
-fn device(plan: &Plan, kind: &KindPlan, changes: Changes<'_>) -> Result<Table, PaperError> {
+fn device(plan: &Plan, kind: &KindPlan, changes: Changes<'_>) -> Result<Table, Failure> {
     let mut own = plan.device.changes.clone();
     for (table, keys) in &kind.device {
         // The changes of a kind of load come after those of the plan and replace them: random loads
@@ -67,7 +67,7 @@ fn device_of(
     case: &Case,
     kind: &KindPlan,
     changes: Changes<'_>,
-) -> Result<(String, Table), PaperError> {
+) -> Result<(String, Table), Failure> {
     if case.policy == DISKS {
         let disks = presets::device(&plan.disks)?;
         return Ok((plan.disks.clone(), disks.table("disks", changes)?));
@@ -75,7 +75,7 @@ fn device_of(
     Ok((plan.device.preset.clone(), device(plan, kind, changes)?))
 }
 
-fn host(case: &Case, changes: Changes<'_>) -> Result<Table, PaperError> {
+fn host(case: &Case, changes: Changes<'_>) -> Result<Table, Failure> {
     let mut host = presets::host(HOST)?.table("host", changes)?;
     if case.policy == "linux" {
         // The same machine with direct I/O: no copies, commands as large as the device takes.
@@ -93,7 +93,7 @@ fn host(case: &Case, changes: Changes<'_>) -> Result<Table, PaperError> {
     Ok(host)
 }
 
-fn load(case: &Case, kind: &KindPlan, options: &PapersOptions) -> Result<Table, PaperError> {
+fn load(case: &Case, kind: &KindPlan, options: &PapersOptions) -> Result<Table, Failure> {
     let cores = u64::from(case.cores);
     // The number of requests grows with the cores. A fixed number would let eight cores finish
     // before the buffers are full, and one core would take eight times as long.
@@ -151,7 +151,7 @@ impl PointPlan for Plan {
     type Case = Case;
 
     /// Assumed values of the plan are in its device.
-    fn with(_: Changes<'_>) -> Result<Plan, PaperError> {
+    fn with(_: Changes<'_>) -> Result<Plan, Failure> {
         Plan::load()
     }
 
@@ -164,7 +164,7 @@ impl PointPlan for Plan {
         case: &Case,
         options: &PapersOptions,
         changes: Changes<'_>,
-    ) -> Result<RunSpec, PaperError> {
+    ) -> Result<RunSpec, Failure> {
         let missing = || defect(PLAN, "unknown kind of load");
         let kind = self.kinds.get(&case.kind).ok_or_else(missing)?;
         let (name, device) = device_of(self, case, kind, changes)?;

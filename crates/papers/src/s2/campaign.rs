@@ -12,14 +12,16 @@ use ssdyno_profile::{
     Measurement, Measurements, Method, ProfileOp, ProfilePlan, ProfileResult, ProfileTest,
     REPETITIONS_MAX, REPETITIONS_MIN, Serra, Sizes, Strategy, default_sizes, estimate_of,
 };
-use ssdyno_session::{FileContents, Observer, RunSpec, Stage, StopFlag, Unattended, side_by_side};
+use ssdyno_session::{
+    Failure, FileContents, Observer, RunSpec, Stage, StopFlag, Unattended, side_by_side,
+};
 use toml::Table;
 
 use super::data::{Device, Plan};
 use super::ours::OurProfile;
 use crate::cache::RunId;
-use crate::error::defect;
-use crate::{PaperError, PapersOptions, PapersProgress, RunCache, presets};
+use crate::error::{defect, refused};
+use crate::{PapersOptions, PapersProgress, RunCache, presets};
 
 /// A test with one request size.
 pub(super) type TestKey = (ProfileTest, u64);
@@ -100,7 +102,7 @@ pub(super) fn simulate(
     ours: bool,
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<Option<Vec<Profiled>>, PaperError> {
+) -> Result<Option<Vec<Profiled>>, Failure> {
     // A glance has the smallest file alone.
     let glance = options.requests.is_some();
     let spans = if glance { &plan.spans_mib[..1] } else { &plan.spans_mib };
@@ -171,7 +173,7 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    fn id(&self) -> Result<RunId, PaperError> {
+    fn id(&self) -> Result<RunId, Failure> {
         RunId::new("profile", self).map_err(|error| defect("papers", error))
     }
 
@@ -179,8 +181,8 @@ impl Piece<'_> {
     fn kept_or<T>(
         &self,
         cache: &RunCache,
-        make: impl FnOnce() -> Result<Option<T>, PaperError>,
-    ) -> Result<Option<T>, PaperError>
+        make: impl FnOnce() -> Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, Failure>
     where
         T: Serialize + DeserializeOwned + PartialEq,
     {
@@ -198,7 +200,7 @@ impl Piece<'_> {
 }
 
 /// The `[faults]` of the device's preset.
-fn slowness(device: &Device) -> Result<FaultConfig, PaperError> {
+fn slowness(device: &Device) -> Result<FaultConfig, Failure> {
     let preset = presets::device(&device.preset)?;
     let table: Table = preset.read(toml::from_str)?;
     let faults = table.get("faults").cloned().unwrap_or_else(|| Table::new().into());
@@ -211,7 +213,7 @@ fn one(
     span: u64,
     device_seed: u64,
     stop: &StopFlag,
-) -> Result<Option<SpanTimes>, PaperError> {
+) -> Result<Option<SpanTimes>, Failure> {
     // Faults are removed from the preset for these executions. Slowness is applied afterwards by
     // `elapsed`, so one simulation serves all seeds of the slowness.
     let preset = presets::device(&device.preset)?;
@@ -245,7 +247,7 @@ pub(super) fn profile(
     span: u64,
     (device_seed, seed): (u64, u64),
     stop: &StopFlag,
-) -> Result<Option<ProfileResult>, PaperError> {
+) -> Result<Option<ProfileResult>, Failure> {
     let plan = ProfilePlan {
         span: Some(Bytes(span)),
         time,
@@ -254,19 +256,19 @@ pub(super) fn profile(
     };
     let contents = FileContents { device: Some(table), ..FileContents::default() };
     let spec = RunSpec { contents, ..RunSpec::default() };
-    let wrong = |problem: String| PaperError::Refused { run: device.name.clone(), problem };
+    let wrong = |error: Failure| refused(&device.name, error);
     // The target is opened with the seed of the device and the plan runs with its own. One seed for
     // both would measure another drive in every repetition.
     let built = ProfilePlan { seed: device_seed, ..plan.clone() };
-    let mut target = built.open(&spec, &mut Unattended).map_err(|e| wrong(e.message.clone()))?;
+    let mut target = built.open(&spec, &mut Unattended).map_err(wrong)?;
     let ran = plan.execute(&mut target, &mut Watch(stop));
     // The flag is looked at before the result: a profile that was stopped returns what it has, and
     // half a profile must not be stored as a piece.
     if stop.flow() == KeepGoing::Stop {
         return Ok(None);
     }
-    let (result, failure) = ran.map_err(|error| wrong(error.to_string()))?;
-    failure.map_or(Ok(Some(result)), |error| Err(wrong(error.to_string())))
+    let (result, failure) = ran.map_err(wrong)?;
+    failure.map_or(Ok(Some(result)), |error| Err(wrong(error)))
 }
 
 /// Stops a profile where the whole is stopped.

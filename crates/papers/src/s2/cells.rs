@@ -1,10 +1,11 @@
 //! Printed numbers beside ours.
 
 use ssdyno_profile::{ProfileOp, ProfileTest};
+use ssdyno_session::Failure;
 
 use super::data::{CLASSES, Plan, Printed};
 use super::outcome::Outcome;
-use crate::{FigureCell, PaperError, Selector};
+use crate::{FigureCell, Selector};
 
 /// What is said of every cell of a simulated device.
 const NOTE: &str = "the internal structure of the device is assumed (S2-39)";
@@ -55,7 +56,7 @@ pub(super) fn cells(
     plan: &Plan,
     printed: &Printed,
     outcome: Option<&Outcome>,
-) -> Result<Vec<FigureCell>, PaperError> {
+) -> Result<Vec<FigureCell>, Failure> {
     let mut cells = Cells { selector, all: Vec::new() };
     by_device(&mut cells, plan, printed, outcome)?;
     by_class(&mut cells, printed, outcome)?;
@@ -69,14 +70,14 @@ fn by_device(
     plan: &Plan,
     printed: &Printed,
     outcome: Option<&Outcome>,
-) -> Result<(), PaperError> {
+) -> Result<(), Failure> {
     let hours = |seconds: f64| seconds / 3600.0;
     for (index, device) in plan.devices.iter().enumerate() {
         let ours = outcome.and_then(|outcome| outcome.devices.get(index));
         let mut cell = |table: &str, numbers, row: &str, ours: Option<f64>| {
             let printed = Printed::row(numbers, row)?[index];
             cells.push(format!("{table}/{}/{row}", device.name), printed, ours, NOTE);
-            Ok::<_, PaperError>(())
+            Ok::<_, Failure>(())
         };
         let full = ours.map(|ours| &ours.full);
         let one = full.map(|full| hours(full.one_seconds));
@@ -109,7 +110,7 @@ fn by_class(
     cells: &mut Cells<'_>,
     printed: &Printed,
     outcome: Option<&Outcome>,
-) -> Result<(), PaperError> {
+) -> Result<(), Failure> {
     for class in CLASSES {
         let numbers = Printed::row(&printed.table3, class)?;
         for ((column, test), number) in TESTS.into_iter().zip(numbers) {
@@ -150,7 +151,7 @@ fn ours(cells: &mut Cells<'_>, plan: &Plan, outcome: Option<&Outcome>) {
 }
 
 /// What follows from the paper's own numbers (S2-29).
-fn arithmetic(cells: &mut Cells<'_>, plan: &Plan, printed: &Printed) -> Result<(), PaperError> {
+fn arithmetic(cells: &mut Cells<'_>, plan: &Plan, printed: &Printed) -> Result<(), Failure> {
     let total = Printed::row(&printed.table1, "total_hours")?;
     let sum = total.iter().sum::<f64>();
     cells.worked_out("table1_sum_hours".into(), 948.20, sum, 0.0001, "S2-19");

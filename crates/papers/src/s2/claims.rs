@@ -1,11 +1,12 @@
 //! What the paper says, judged on the simulated devices.
 
 use ssdyno_profile::{ProfileOp, ProfileTest};
+use ssdyno_session::Failure;
 
 use super::ours::Errors;
 use super::outcome::{Outcome, median};
 use crate::claims::{ClaimCheck, Claims};
-use crate::{Claim, PaperError, Selector};
+use crate::{Claim, Selector};
 
 /// Whether it holds, and the numbers; `None` where they are missing.
 pub(super) type Check = fn(&Outcome) -> Option<(bool, String)>;
@@ -133,7 +134,7 @@ fn ratios(
 }
 
 /// All of them.
-pub(super) fn all() -> Result<Claims<Check>, PaperError> {
+pub(super) fn all() -> Result<Claims<Check>, Failure> {
     let text = include_str!("../../papers/s2/claims.toml");
     Claims::read("S2", ("papers/s2/claims.toml", text), CHECKS)
 }
@@ -142,7 +143,7 @@ pub(super) fn all() -> Result<Claims<Check>, PaperError> {
 pub(super) fn claims(
     selector: &Selector,
     outcome: Option<&Outcome>,
-) -> Result<Vec<Claim>, PaperError> {
+) -> Result<Vec<Claim>, Failure> {
     let all = all()?;
     let claim = |check: &ClaimCheck<Check>| {
         let verdict = outcome.and_then(check.check);

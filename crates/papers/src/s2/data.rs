@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use ssdyno_session::Failure;
 
-use crate::PaperError;
 use crate::error::{defect, paper_files};
 use crate::printed::Titled;
 
@@ -63,7 +63,7 @@ impl Printed {
     pub(super) fn row<'a>(
         table: &'a BTreeMap<String, Vec<f64>>,
         row: &str,
-    ) -> Result<&'a [f64], PaperError> {
+    ) -> Result<&'a [f64], Failure> {
         let numbers = table.get(row).map(Vec::as_slice);
         numbers.ok_or_else(|| defect(PRINTED, format!("there is no row `{row}`")))
     }

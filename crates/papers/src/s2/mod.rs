@@ -10,11 +10,13 @@ mod outcome;
 
 use data::{Plan, Printed};
 use outcome::Outcome;
+use ssdyno_session::Failure;
 
-use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
+use crate::error::nothing;
+use crate::{KeepGoing, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// Tables, figures, arithmetic and claims with a title each.
-pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, Failure> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let mut all = vec![("S2".to_owned(), printed.title)];
     all.extend(plan.tables.iter().chain(&plan.figures).map(|part| part.of("S2")));
@@ -27,12 +29,12 @@ pub(crate) fn run(
     selector: &Selector,
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<PapersReport, PaperError> {
+) -> Result<PapersReport, Failure> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let selectable = selectable()?;
     let selected = |id: &str| selector.reaches(id) || selector.selects(id);
     if !selectable.iter().any(|(id, _)| selected(id)) {
-        return Err(PaperError::nothing(selector, selectable));
+        return Err(nothing(selector, selectable));
     }
     // What the paper prints needs no device.
     let simulated =

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_profile::{Method, ProfileOp, Ratio};
-use ssdyno_session::StopFlag;
+use ssdyno_session::{Failure, StopFlag};
 use toml::Table;
 
 use super::campaign::{self, Times, mean_ratio, size_ratios};
 use super::data::Device;
 use super::outcome::percentile;
-use crate::{PaperError, presets};
+use crate::presets;
 
 /// The defaults of `ssdyno profile`: half the width of the 90 % interval of a ratio, and the time of all tests.
 const ERROR: f64 = 0.05;
@@ -34,7 +34,7 @@ impl OurProfile {
         span: u64,
         seeds: (u64, u64),
         stop: &StopFlag,
-    ) -> Result<Option<OurProfile>, PaperError> {
+    ) -> Result<Option<OurProfile>, Failure> {
         let table: Table = presets::device(&device.preset)?.read(toml::from_str)?;
         let method = Method::Adaptive { error: ERROR };
         let result = campaign::profile(device, table, method, Some(TIME), span, seeds, stop)?;

@@ -7,10 +7,11 @@
 
 use ssdyno_energy::Component;
 use ssdyno_engine::events::{Activity, FlashCause};
+use ssdyno_session::Failure;
 
 use super::data::Printed;
 use super::simulate::Measured;
-use crate::PaperError;
+use crate::error::defect;
 
 /// Time of a sector on the host's bus in s; the paper gives none (S3-28).
 const SECTOR_SECONDS: f64 = 0.2384e-6;
@@ -61,17 +62,16 @@ impl Rows {
         printed: &Printed,
         nand: &str,
         run: &Measured,
-    ) -> Result<Rows, PaperError> {
+    ) -> Result<Rows, Failure> {
         let number = |table: &str, column: &str, row: &str| {
-            printed.value(table, column, row).ok_or_else(|| PaperError::Defect {
-                file: "papers/s3/printed.toml".into(),
-                problem: format!("{table}/{column}/{row} is missing"),
-            })
+            let missing = || format!("{table}/{column}/{row} is missing");
+            let value = printed.value(table, column, row);
+            value.ok_or_else(|| defect("papers/s3/printed.toml", missing()))
         };
         let one = |row: &str| number("table1", "value", row);
         let chip = |row: &str| number("table2", nand, row);
         let volts = one("input_voltage_volts")?;
-        let watts = |row: &str| Ok::<f64, PaperError>(one(row)? * 1e-3 * volts);
+        let watts = |row: &str| Ok::<f64, Failure>(one(row)? * 1e-3 * volts);
         let read = chip("page_read_microseconds")? * 1e-6;
         let program = chip("page_program_microseconds")? * 1e-6;
         let transfer = chip("page_transfer_microseconds")? * 1e-6;

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use ssdyno_session::Failure;
+
 use super::as_printed::Rows;
 use super::data::{Plan, Printed};
 use super::simulate::Measured;
-use crate::{FigureCell, PaperError, PapersOptions, Selector};
+use crate::error::defect;
+use crate::{FigureCell, PapersOptions, Selector};
 
 /// Everything known when cells, claims and figures are made.
 pub(super) struct Evidence<'a> {
@@ -29,7 +32,7 @@ fn tolerance(row: &str) -> f64 {
 
 impl Evidence<'_> {
     /// All selected cells, in the order of the paper.
-    pub(super) fn cells(&self, selector: &Selector) -> Result<Vec<FigureCell>, PaperError> {
+    pub(super) fn cells(&self, selector: &Selector) -> Result<Vec<FigureCell>, Failure> {
         let mut cells = Vec::new();
         for (name, table) in &self.printed.tables {
             for (at, column) in table.columns.iter().enumerate() {
@@ -52,12 +55,10 @@ impl Evidence<'_> {
         column: &str,
         row: &str,
         text: &str,
-    ) -> Result<FigureCell, PaperError> {
+    ) -> Result<FigureCell, Failure> {
         let id = cell_id(table, column, row);
-        let printed: f64 = text.parse().map_err(|_| PaperError::Defect {
-            file: "papers/s3/printed.toml".into(),
-            problem: format!("{id}: `{text}` is not a number"),
-        })?;
+        let wrong = |_| defect("papers/s3/printed.toml", format!("{id}: `{text}` is not a number"));
+        let printed: f64 = text.parse().map_err(wrong)?;
         let remarks = self.printed.remarks.iter();
         let remarks: Vec<_> = remarks.filter(|r| r.concerns(table, column, row)).collect();
         let mut notes: Vec<String> = remarks.iter().map(|remark| remark.text.clone()).collect();

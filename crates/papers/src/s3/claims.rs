@@ -4,19 +4,20 @@ use super::cells::Evidence;
 use super::data::assumptions;
 use super::simulate::{Measured, simulate_all};
 use ssdyno_energy::Component;
+use ssdyno_session::Failure;
 use std::collections::BTreeSet;
 
 use crate::answer::{Answer, more, same};
 use crate::claims::{ClaimCheck, Claims, Verdict};
 use crate::mean::Mean;
 use crate::vary::{Answers, Step, vary};
-use crate::{Claim, KeepGoing, PaperError, PapersProgress, Selector};
+use crate::{Claim, KeepGoing, PapersProgress, Selector};
 
 /// How a claim is checked.
 pub(super) type Check = fn(&Evidence<'_>) -> Verdict;
 
 /// All of them.
-pub(super) fn all() -> Result<Claims<Check>, PaperError> {
+pub(super) fn all() -> Result<Claims<Check>, Failure> {
     let text = include_str!("../../papers/s3/claims.toml");
     Claims::read("S3", ("papers/s3/claims.toml", text), CHECKS)
 }
@@ -76,7 +77,7 @@ impl Evidence<'_> {
         &self,
         selector: &Selector,
         progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-    ) -> Result<(Vec<Claim>, bool), PaperError> {
+    ) -> Result<(Vec<Claim>, bool), Failure> {
         let all = all()?;
         let claims = self.claims(&all, selector);
         let known = claims.iter().filter_map(|(name, answer, _)| Some((*name, (*answer)?)));

@@ -14,19 +14,21 @@ use cells::{Evidence, cell_id};
 #[cfg(test)]
 pub(crate) use data::assumptions;
 use data::{Plan, Printed};
+use ssdyno_session::Failure;
 
 use crate::assumptions::Changes;
-use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
+use crate::error::nothing;
+use crate::{KeepGoing, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// Names of the traces that runs need.
-pub(crate) fn trace_names() -> Result<Vec<String>, PaperError> {
+pub(crate) fn trace_names() -> Result<Vec<String>, Failure> {
     let plan = Plan::load()?;
     let names: BTreeSet<_> = plan.runs.into_values().filter_map(|run| run.trace).collect();
     Ok(names.into_iter().collect())
 }
 
 /// Tables, figures and claims with a title each.
-pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, Failure> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let mut all = vec![("S3".to_owned(), printed.title)];
     all.extend(printed.tables.iter().map(|(id, table)| {
@@ -42,7 +44,7 @@ fn needed(
     selector: &Selector,
     printed: &Printed,
     plan: &Plan,
-) -> Result<Option<BTreeSet<String>>, PaperError> {
+) -> Result<Option<BTreeSet<String>>, Failure> {
     let all = claims::all()?;
     // Only the runs behind the selected cells, figures and claims are executed. A single cell needs
     // one of the ten runs.
@@ -74,10 +76,10 @@ pub(crate) fn run(
     selector: &Selector,
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<PapersReport, PaperError> {
+) -> Result<PapersReport, Failure> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let Some(needed) = needed(selector, &printed, &plan)? else {
-        return Err(PaperError::nothing(selector, selectable()?));
+        return Err(nothing(selector, selectable()?));
     };
     // S3-43: the traces are data of third parties and not part of the program. Runs without their
     // trace are listed as missing, and all others are executed.

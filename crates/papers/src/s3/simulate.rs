@@ -10,15 +10,16 @@ use ssdyno_engine::events::{Activity, Busy, EventReader, FlashCause};
 use ssdyno_figures::Keep;
 use ssdyno_record::Recorder;
 use ssdyno_rig::{Drive, KeepGoing, RunLimits, drive};
-use ssdyno_session::{StopFlag, side_by_side};
+use ssdyno_session::named::workload_failure;
+use ssdyno_session::{Failure, FailureKind, StopFlag, side_by_side};
 use ssdyno_ssd::Ssd;
 use ssdyno_workload::{TraceOptions, TraceOrigin, Workload, open_trace};
 
 use super::data::RunPlan;
 use super::load::Load;
 use crate::assumptions::Changes;
-use crate::error::defect;
-use crate::{PaperError, PapersOptions, PapersProgress, RunSummary, presets};
+use crate::error::{defect, refused};
+use crate::{PapersOptions, PapersProgress, RunSummary, presets};
 
 /// What a run gave.
 #[derive(Clone, Debug)]
@@ -64,12 +65,11 @@ impl EventReader for Clip<'_> {
 
 /// The load of `plan` for a device of `capacity_bytes`.
 fn workload(
-    name: &str,
     plan: &RunPlan,
     options: &PapersOptions,
     facts: &ssdyno_workload::TargetFacts,
-) -> Result<Box<dyn Workload + Send>, PaperError> {
-    let wrong = |error| PaperError::Workload { run: name.to_owned(), error };
+) -> Result<Box<dyn Workload + Send>, Failure> {
+    let wrong = |error| workload_failure(FailureKind::Usage, &error, None);
     if let Some(path) = plan.trace.as_deref().and_then(|trace| options.trace(trace)) {
         // The paper's running times count from the trace's own 0 (S3-24).
         let origin = TraceOrigin::Absolute;
@@ -101,7 +101,7 @@ fn simulate(
     options: &PapersOptions,
     changes: Changes<'_>,
     report: &mut dyn FnMut(u64, u64) -> KeepGoing,
-) -> Result<Measured, PaperError> {
+) -> Result<Measured, Failure> {
     let preset = presets::device(&plan.device)?;
     let file = &preset.file;
     let text = changes.applied(file, "device", preset.text)?;
@@ -112,16 +112,16 @@ fn simulate(
         return Err(defect(file, "it has no flash"));
     };
     let target = target_facts(&device);
-    let mut walk = workload(name, plan, options, &target)?;
+    let mut walk = workload(plan, options, &target)?;
     // The load is walked through once without a device: the time of the last arrival must be known
     // before the meter can cut at it.
     let load = Load::survey(walk.as_mut(), facts.page_bytes, facts.dies);
     if let Some(error) = walk.error() {
-        return Err(PaperError::Workload { run: name.to_owned(), error });
+        return Err(workload_failure(FailureKind::Usage, &error, None));
     }
     // A workload cannot be rewound. It is pure and seeded, so a second one gives the same requests.
     // Storing five million requests of 16 bytes would need 80 MB per run.
-    let mut load_again = workload(name, plan, options, &target)?;
+    let mut load_again = workload(plan, options, &target)?;
     let PowerModel::Controller { config: powers, facts: parts } = &unit.power else {
         return Err(defect(file, "it has no controller"));
     };
@@ -145,8 +145,7 @@ fn simulate(
         &mut |progress| report(progress.completed, load.requests),
     );
     if let Some((request, error)) = ended.refused {
-        let problem = format!("{request:?} was refused: {error}");
-        return Err(PaperError::Refused { run: name.to_owned(), problem });
+        return Err(refused(name, format!("{request:?} was refused: {error}")));
     }
     let end = if ended.stopped { ended.last_completion } else { load.last_arrival };
     // A run that is stopped ends with its last completion. The rest of the printed time has no
@@ -214,7 +213,7 @@ pub(super) fn simulate_all(
     options: &PapersOptions,
     changes: Changes<'_>,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<BTreeMap<String, Measured>, PaperError> {
+) -> Result<BTreeMap<String, Measured>, Failure> {
     let jobs: Vec<(&str, &RunPlan, RunProgress)> =
         plans.iter().map(|(name, plan)| (*name, *plan, RunProgress::default())).collect();
     let run = |(name, plan, under): &(&str, &RunPlan, RunProgress), stop: &StopFlag| {

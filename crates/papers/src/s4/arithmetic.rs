@@ -1,8 +1,10 @@
 //! Numbers in the text, recalculated.
 
+use ssdyno_session::Failure;
+
 use super::data::Printed;
 use crate::printed::{arithmetic, quoted};
-use crate::{FigureCell, PaperError, Selector};
+use crate::{FigureCell, Selector};
 
 /// Half a turn, in ms.
 fn latency_ms(rpm: f64) -> f64 {
@@ -94,7 +96,7 @@ const SYSTEM_CALLS: [&str; 6] =
     ["getpid_us", "getrusage_us", "gettimeofday_us", "sbrk_us", "sigaction_us", "write_us"];
 
 /// The selected cells.
-pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<FigureCell>, PaperError> {
+pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<FigureCell>, Failure> {
     arithmetic("S4", &printed.cells, selector, |name| Ok(value(name, printed)))
 }
 

@@ -1,9 +1,10 @@
 //! What the paper says in words, checked over several seeds.
 
+use ssdyno_session::Failure;
+
 use super::data::{Case, FILE_SYSTEMS, LOADS, Plan, QUICK, SUITES, one_after_another};
 use super::figures::{Sweep, client_case, seconds, series_case, sweep, sweeps, worker_case};
 use super::simulate::Measured;
-use crate::PaperError;
 use crate::answer::{Answer, more, no_less, rising, same};
 use crate::claims::{Claims, Verdict};
 use crate::mean::Mean;
@@ -12,7 +13,7 @@ use crate::mean::Mean;
 pub(super) type Check = fn(&Plan, &Measured) -> Verdict;
 
 /// All of them.
-pub(super) fn all() -> Result<Claims<Check>, PaperError> {
+pub(super) fn all() -> Result<Claims<Check>, Failure> {
     let text = include_str!("../../papers/s4/claims.toml");
     Claims::read("S4", ("papers/s4/claims.toml", text), CHECKS)
 }

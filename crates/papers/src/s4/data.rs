@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_session::Failure;
 
-use crate::PaperError;
 use crate::assumptions::Changes;
 use crate::error::paper_files;
 use crate::measured::{Point, PointPlan};
@@ -216,7 +216,7 @@ impl Plan {
 }
 
 impl Plan {
-    pub(super) fn load() -> Result<Plan, PaperError> {
+    pub(super) fn load() -> Result<Plan, Failure> {
         PointPlan::with(Changes::none())
     }
 }

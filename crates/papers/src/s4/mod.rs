@@ -14,17 +14,19 @@ use claims::Check;
 pub(crate) use data::assumptions;
 use data::{Plan, Printed};
 use simulate::Measured;
+use ssdyno_session::Failure;
 
 use crate::assumptions::{Assumptions, Changes};
 use crate::claims::{ClaimedPlan, Claims, Verdict};
+use crate::error::nothing;
 use crate::measured::PointPlan;
-use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
+use crate::{KeepGoing, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// The table that is measured, not simulated.
 const MACHINE: &str = "machine";
 
 /// Figures, tables, arithmetic and claims with a title each.
-pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, Failure> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let mut all = vec![("S4".to_owned(), printed.title)];
     all.push(("S4/arithmetic".to_owned(), "Numbers in the text, recalculated".to_owned()));
@@ -37,8 +39,8 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
 
 impl ClaimedPlan for Plan {
     type Check = Check;
-    const CLAIMS: fn() -> Result<Claims<Check>, PaperError> = claims::all;
-    const ASSUMPTIONS: fn() -> Result<Assumptions, PaperError> = assumptions;
+    const CLAIMS: fn() -> Result<Claims<Check>, Failure> = claims::all;
+    const ASSUMPTIONS: fn() -> Result<Assumptions, Failure> = assumptions;
 
     fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
         check(self, measured)
@@ -50,16 +52,14 @@ pub(crate) fn run(
     selector: &Selector,
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<PapersReport, PaperError> {
+) -> Result<PapersReport, Failure> {
     #[cfg(target_os = "linux")]
     if let Some(measured) = &options.hosts {
         return hosts::run(selector, options, measured, progress);
     }
     if options.hosts.is_some() || (selector.reaches("S4/hosts") && !selector.selects("S4")) {
-        return Err(PaperError::Hosts {
-            problem: format!("`{selector}` is measured over a network"),
-            help: "on Linux, as root: `ssdyno papers S4 --hosts`".to_owned(),
-        });
+        return Err(Failure::failed(format!("`{selector}` is measured over a network"))
+            .with_help("on Linux, as root: `ssdyno papers S4 --hosts`"));
     }
     let (printed, plan, all) = (Printed::load()?, Plan::load()?, claims::all()?);
     let mut cells = arithmetic::cells(&printed, selector)?;
@@ -67,7 +67,7 @@ pub(crate) fn run(
     let chosen: Vec<_> = chosen.collect();
     let claimed = all.titles().any(|(id, _)| selector.selects(&id));
     if cells.is_empty() && chosen.is_empty() && !claimed {
-        return Err(PaperError::nothing(selector, selectable()?));
+        return Err(nothing(selector, selectable()?));
     }
     let needed =
         all.selected(selector).flat_map(|check| &check.statement.about).map(String::as_str);

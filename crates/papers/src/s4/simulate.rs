@@ -4,7 +4,7 @@ use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_figures::Keep;
 use ssdyno_host::ThreadMode;
-use ssdyno_session::{DriverSpec, FileContents, HostSpec, RunSpec};
+use ssdyno_session::{DriverSpec, Failure, FileContents, HostSpec, RunSpec};
 use toml::{Table, Value};
 
 use super::data::{Case, Plan, Printed};
@@ -12,7 +12,7 @@ use crate::assumptions::{Changes, entry};
 use crate::error::{defect, parse};
 use crate::mean::Mean;
 use crate::measured::PointPlan;
-use crate::{PaperError, PapersOptions, presets};
+use crate::{PapersOptions, presets};
 
 /// All that was measured.
 pub(super) type Measured = crate::measured::Measured<Case>;
@@ -31,7 +31,7 @@ impl Measured {
 const PLAN: &str = "papers/s4/plan.toml";
 
 /// What is simulated instead of the preset called `name`: a delay or a disk of the plan.
-fn device(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<Option<Table>, PaperError> {
+fn device(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<Option<Table>, Failure> {
     if let Some(delay) = plan.devices.get(name) {
         let delay = Value::Table(delay.clone());
         return Ok(Some([("delay".to_owned(), delay)].into_iter().collect()));
@@ -49,7 +49,7 @@ fn device(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<Option<Table>
 }
 
 /// The host of a stack, with the keys that differ.
-fn host(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<Table, PaperError> {
+fn host(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<Table, Failure> {
     let missing = || defect(PLAN, format!("there is no stack {name}"));
     let stack = plan.stacks.get(name).ok_or_else(missing)?;
     let text = presets::host(&stack.host)?.changed(&stack.without, &stack.set)?;
@@ -81,7 +81,7 @@ impl Fitted {
 }
 
 /// What `variant` of the network sets: where it is fitted, its CPUs work for nothing else.
-fn fitted(variant: &str, case: &Case, changes: Changes<'_>) -> Result<Vec<String>, PaperError> {
+fn fitted(variant: &str, case: &Case, changes: Changes<'_>) -> Result<Vec<String>, Failure> {
     if variant != "fitted" {
         return Ok(Vec::new());
     }
@@ -103,7 +103,7 @@ fn fitted(variant: &str, case: &Case, changes: Changes<'_>) -> Result<Vec<String
     Ok(set)
 }
 
-fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<Table, PaperError> {
+fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<Table, Failure> {
     let missing = || defect(PLAN, format!("there is no load {}", case.load));
     let load = plan.loads.get(&case.load).ok_or_else(missing)?;
     let workers = u64::from(case.workers);
@@ -134,7 +134,7 @@ fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<Table, Pape
 impl PointPlan for Plan {
     type Case = Case;
 
-    fn with(changes: Changes<'_>) -> Result<Plan, PaperError> {
+    fn with(changes: Changes<'_>) -> Result<Plan, Failure> {
         parse(PLAN, &changes.applied(PLAN, "plan", include_str!("../../papers/s4/plan.toml"))?)
     }
 
@@ -147,7 +147,7 @@ impl PointPlan for Plan {
         case: &Case,
         options: &PapersOptions,
         changes: Changes<'_>,
-    ) -> Result<RunSpec, PaperError> {
+    ) -> Result<RunSpec, Failure> {
         let behind = case.network.map(|variant| (variant, presets::network()));
         let set = behind.as_ref().map(|(variant, _)| fitted(variant, case, changes)).transpose()?;
         let network = behind.as_ref().map(|(_, preset)| preset.table("network", changes));

@@ -1,10 +1,11 @@
 //! What the paper says in words, held against what was measured over the network.
 
+use ssdyno_session::Failure;
+
 use super::facts::{ENOUGH, Facts};
 use super::lab::Link;
 use super::measure::{DELAYS, Load};
 use super::target::Server;
-use crate::PaperError;
 use crate::answer::{Answer, more, no_less};
 use crate::claims::{Claims, Verdict};
 use crate::mean::Mean;
@@ -13,7 +14,7 @@ use crate::mean::Mean;
 pub(super) type Check = fn(&Facts<'_>) -> Verdict;
 
 /// All of them.
-pub(super) fn all() -> Result<Claims<Check>, PaperError> {
+pub(super) fn all() -> Result<Claims<Check>, Failure> {
     let text = include_str!("../../../papers/s4/claims_over_network.toml");
     Claims::read("S4/hosts", ("papers/s4/claims_over_network.toml", text), CHECKS)
 }

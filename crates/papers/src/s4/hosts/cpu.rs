@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use ssdyno_session::Failure;
 
 use super::lab::file_of;
-use super::tools::refused;
-use crate::PaperError;
 
 /// The core of the target, and those of everything else.
 #[derive(Clone, Debug)]
@@ -20,9 +19,9 @@ pub(super) struct Cores {
 }
 
 impl Cores {
-    pub(super) fn split() -> Result<Cores, PaperError> {
+    pub(super) fn split() -> Result<Cores, Failure> {
         let all = sched_getaffinity(None)
-            .map_err(|error| refused(format!("cannot determine the cores: {error}"), ""))?;
+            .map_err(|error| Failure::failed(format!("cannot determine the cores: {error}")))?;
         let mut others = all;
         let first = (0..CpuSet::MAX_CPU).find(|core| all.is_set(*core));
         // With a single core there is nothing to divide. Target and clients then share it, and the

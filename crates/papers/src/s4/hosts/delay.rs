@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ssdyno_session::Failure;
 use ssdyno_spec::nbd::{
     CMD_DISCONNECT, CMD_READ, CMD_WRITE, ERR_UNSUPPORTED, FIXED_NEWSTYLE, HAS_FLAGS, INFO_EXPORT,
     MAGIC, NO_ZEROES, OPT_EXPORT_NAME, OPT_GO, OPTION_BYTES, OPTION_MAGIC, OPTION_REPLY_MAGIC,
@@ -23,7 +24,6 @@ use super::cpu::Cores;
 use super::lab::{TARGET_ADDRESS, enter};
 
 use super::tools::refused;
-use crate::PaperError;
 
 /// The port.
 pub(super) const PORT: u16 = 10_810;
@@ -81,12 +81,12 @@ impl DelayServer {
         namespace: &str,
         cores: &Cores,
         delay: Duration,
-    ) -> Result<DelayServer, PaperError> {
+    ) -> Result<DelayServer, Failure> {
         let namespace = namespace.to_owned();
         DelayServer::on(cores, delay, move || {
             enter(&namespace)?;
             TcpListener::bind((TARGET_ADDRESS, PORT)).map_err(|error| {
-                refused(format!("the server with a delay cannot listen: {error}"), "")
+                Failure::failed(format!("the server with a delay cannot listen: {error}"))
             })
         })
     }
@@ -94,8 +94,8 @@ impl DelayServer {
     fn on(
         cores: &Cores,
         delay: Duration,
-        listen: impl FnOnce() -> Result<TcpListener, PaperError> + Send + 'static,
-    ) -> Result<DelayServer, PaperError> {
+        listen: impl FnOnce() -> Result<TcpListener, Failure> + Send + 'static,
+    ) -> Result<DelayServer, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         // The thread enters the namespace by itself: a network namespace belongs to a thread. The
         // caller stays outside and keeps its own network.
@@ -104,8 +104,9 @@ impl DelayServer {
         let serve = move || {
             let listener = listen().and_then(|listener| {
                 let nonblocking = listener.set_nonblocking(true);
-                nonblocking
-                    .map_err(|error| refused(format!("cannot wait on a socket: {error}"), ""))?;
+                nonblocking.map_err(|error| {
+                    Failure::failed(format!("cannot wait on a socket: {error}"))
+                })?;
                 Ok(listener)
             });
             let (listener, told) = match listener {
@@ -121,7 +122,7 @@ impl DelayServer {
         // A thread begins on the cores of who starts it.
         let thread = cores.on_target(spawn);
         let thread =
-            thread.map_err(|error| refused(format!("cannot start a thread: {error}"), ""))?;
+            thread.map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
         let server = DelayServer { stop, thread: Some(thread) };
         match is_ready.recv() {
             Ok(told) => told.map(|()| server),

@@ -6,9 +6,9 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use ssdyno_session::Failure;
 
-use super::tools::{Tools, refused, run};
-use crate::PaperError;
+use super::tools::{Tools, run};
 
 /// All namespaces of ours begin so.
 const PREFIX: &str = "ssdyno-";
@@ -80,7 +80,7 @@ pub(super) struct Lab {
 
 impl Lab {
     /// Removes what killed runs left, and makes a network with `clients`.
-    pub(super) fn build(tools: &Tools, clients: u16) -> Result<Lab, PaperError> {
+    pub(super) fn build(tools: &Tools, clients: u16) -> Result<Lab, Failure> {
         let id = std::process::id();
         let mut lab = Lab { tools: tools.clone(), id, clients, made: Vec::new() };
         lab.remove_leftovers()?;
@@ -88,11 +88,11 @@ impl Lab {
         Ok(lab)
     }
 
-    fn ip(&self, words: &str) -> Result<String, PaperError> {
+    fn ip(&self, words: &str) -> Result<String, Failure> {
         run(&self.tools.ip, &words.split_whitespace().collect::<Vec<_>>())
     }
 
-    fn remove_leftovers(&self) -> Result<(), PaperError> {
+    fn remove_leftovers(&self) -> Result<(), Failure> {
         let listed = self.ip("netns list")?;
         let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
         let names = listed.lines().filter_map(first).collect();
@@ -108,7 +108,7 @@ impl Lab {
         Ok(())
     }
 
-    fn add(&mut self, role: &str) -> Result<String, PaperError> {
+    fn add(&mut self, role: &str) -> Result<String, Failure> {
         let name = name_of(self.id, role);
         self.ip(&format!("netns add {name}"))?;
         // The name is recorded directly after its creation. If a later command fails, the drop
@@ -117,7 +117,7 @@ impl Lab {
         Ok(name)
     }
 
-    fn connect(&mut self) -> Result<(), PaperError> {
+    fn connect(&mut self) -> Result<(), Failure> {
         let net = self.add("net")?;
         self.ip(&format!("-n {net} link add bridge type bridge"))?;
         self.ip(&format!("-n {net} link set bridge up"))?;
@@ -139,7 +139,7 @@ impl Lab {
     }
 
     /// Limits the target's link, both ways, or limits it no more.
-    pub(super) fn shape(&self, link: Link) -> Result<(), PaperError> {
+    pub(super) fn shape(&self, link: Link) -> Result<(), Failure> {
         // A queueing discipline shapes only packets that leave a device. Both ends of the link are
         // shaped, as each direction leaves at another end.
         for (namespace, device) in [(self.target(), "link0"), (self.name("net"), "target")] {
@@ -201,9 +201,9 @@ pub(super) fn file_of(namespace: &str) -> PathBuf {
 }
 
 /// Moves this thread into `namespace`: sockets that it makes are in it.
-pub(super) fn enter(namespace: &str) -> Result<(), PaperError> {
+pub(super) fn enter(namespace: &str) -> Result<(), Failure> {
     let cannot = |error: String| {
-        refused(format!("cannot enter the network namespace {namespace}: {error}"), "")
+        Failure::failed(format!("cannot enter the network namespace {namespace}: {error}"))
     };
     let file = File::open(file_of(namespace)).map_err(|error| cannot(error.to_string()))?;
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))

@@ -7,7 +7,7 @@ use ssdyno_cluster::{
     ClusterLoad, ClusterProgress, HostAddress, HostLoad, Hosts, ReachedHosts, RemoteStart,
 };
 use ssdyno_figures::RunResult;
-use ssdyno_session::{FailureKind, Measured, RunPhase, RunSpec};
+use ssdyno_session::{Failure, FailureKind, Measured, RunPhase, RunSpec};
 
 use super::cpu::{Cores, CpuShares, CpuTime};
 use super::delay::{self, DelayServer, Lateness};
@@ -17,7 +17,7 @@ use super::target::{Server, Targets};
 use super::tools::{Tools, refused};
 use crate::error::parse;
 use crate::s4::data::Plan;
-use crate::{HostsOptions, KeepGoing, PaperError, PapersProgress};
+use crate::{HostsOptions, KeepGoing, PapersProgress};
 
 /// Clients of table 4.
 pub(super) const CLIENTS: [u16; 3] = [1, 2, 3];
@@ -89,7 +89,7 @@ pub(super) fn measure(
     parts: Parts,
     options: &HostsOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<Outcome, PaperError> {
+) -> Result<Outcome, Failure> {
     let tools = Tools::find()?;
     let clients = match parts.figure7.contains(&true) {
         true => WORKERS.len() as u16,
@@ -141,7 +141,7 @@ fn reach(
     clients: u16,
     options: &HostsOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<ReachedHosts, PaperError> {
+) -> Result<ReachedHosts, Failure> {
     let ip = tools.ip.display().to_string();
     let ssh = ["sh", "-c", IN_NAMESPACE, "in-namespace", &ip].map(str::to_owned).to_vec();
     let address = |n| HostAddress::Ssh { destination: lab.client(n), port: None };
@@ -153,17 +153,17 @@ fn reach(
     };
     let told = PapersProgress::part(0, 1, vec!["starting workers".to_owned()]);
     let reached = ReachedHosts::open(&hosts, &mut |_| progress(&told));
-    reached.map_err(|failure| refused(failure.to_string(), failure.help.unwrap_or_default()))
+    reached.map_err(|why| Failure { help: why.help, ..Failure::failed(why.message) })
 }
 
 /// Why no more loads are carried out.
 enum Ended {
     Stopped,
-    Failed(PaperError),
+    Failed(Failure),
 }
 
-impl From<PaperError> for Ended {
-    fn from(error: PaperError) -> Ended {
+impl From<Failure> for Ended {
+    fn from(error: Failure) -> Ended {
         Ended::Failed(error)
     }
 }
@@ -258,7 +258,7 @@ impl Bench<'_> {
             let spec = RunSpec { seed: common.seed.wrapping_add(u64::from(n)), ..spec(n)? };
             Ok(HostLoad { host: usize::from(n - 1), name: Some(format!("client {n}")), spec })
         };
-        let hosts = (1..=clients).map(host).collect::<Result<Vec<_>, PaperError>>()?;
+        let hosts = (1..=clients).map(host).collect::<Result<Vec<_>, Failure>>()?;
         let load = ClusterLoad { common: common.clone(), hosts };
         let clients =
             if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
@@ -292,7 +292,7 @@ fn spec(
     pattern: &str,
     seconds: f64,
     repeat: u32,
-) -> Result<RunSpec, PaperError> {
+) -> Result<RunSpec, Failure> {
     let text = format!(
         "workload = \"{pattern} read\"\nseed = {}\nkeep = \"summary\"\ninterval = \"10ms\"\n[real]\nno_probes = true\n\
          [contents.workload]\nread_percent = 100\nwrite_percent = 0\nblock_size = \"{size}\"\ndepth = {depth}\n\
@@ -303,16 +303,13 @@ fn spec(
     Ok(RunSpec { target: Some(target.to_owned()), ..spec })
 }
 
-fn finished(
-    measured: Result<Measured, ssdyno_session::Failure>,
-    watch: &Watch,
-) -> Result<Load, Ended> {
-    let failed = |failure: &ssdyno_session::Failure| match failure.kind {
+fn finished(measured: Result<Measured, Failure>, watch: &Watch) -> Result<Load, Ended> {
+    let failed = |failure: &Failure| match failure.kind {
         FailureKind::Interrupted => Ended::Stopped,
-        _ => Ended::Failed(refused(
-            format!("a load over the network failed: {failure}"),
-            failure.help.clone().unwrap_or_default(),
-        )),
+        _ => Ended::Failed(Failure {
+            help: failure.help.clone(),
+            ..Failure::failed(format!("a load over the network failed: {failure}"))
+        }),
     };
     let Measured { result, failure, .. } = measured.map_err(|failure| failed(&failure))?;
     // A load that ends partway has figures, but for another duration. It must not enter a mean with

@@ -5,17 +5,15 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, memfd_create};
-
-use super::tools::refused;
-use crate::PaperError;
+use ssdyno_session::Failure;
 
 /// A file that is in memory and goes with us.
 pub(super) struct MemoryFile(File);
 
 impl MemoryFile {
-    pub(super) fn new(name: &str, contents: &[u8]) -> Result<MemoryFile, PaperError> {
+    pub(super) fn new(name: &str, contents: &[u8]) -> Result<MemoryFile, Failure> {
         let cannot = |error: std::io::Error| {
-            refused(format!("no memory for the target's data: {error}"), "")
+            Failure::failed(format!("no memory for the target's data: {error}"))
         };
         let file: OwnedFd =
             // A file in memory has no disk behind it, so table 4 measures the network and the

@@ -23,15 +23,16 @@ use std::collections::BTreeSet;
 use claims::Check;
 use facts::Facts;
 use measure::{CLIENTS, DELAYS, Outcome, Parts, measure};
+use ssdyno_session::Failure;
 
 use super::data::{Case, Plan, Printed};
 use super::figures::points;
 use crate::assumptions::Changes;
 use crate::claims::Claims;
+use crate::error::nothing;
 use crate::measured::PointPlan;
 use crate::{
-    Claim, HostsOptions, KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport,
-    Selector,
+    Claim, HostsOptions, KeepGoing, PapersOptions, PapersProgress, PapersReport, Selector,
 };
 
 /// Parts, with a title each.
@@ -43,7 +44,7 @@ const PARTS: [(&str, &str); 4] = [
 ];
 
 /// What can be selected here, with a title each.
-pub(super) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+pub(super) fn selectable() -> Result<Vec<(String, String)>, Failure> {
     let parts = PARTS.map(|(id, title)| (format!("S4/hosts/{id}"), title.to_owned()));
     Ok(parts.into_iter().chain(claims::all()?.titles()).collect())
 }
@@ -73,11 +74,11 @@ pub(super) fn run(
     options: &PapersOptions,
     hosts: &HostsOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<PapersReport, PaperError> {
+) -> Result<PapersReport, Failure> {
     let all = claims::all()?;
     let parts = Parts::of(selector, &all);
     if parts == Parts::default() {
-        return Err(PaperError::nothing(selector, selectable()?));
+        return Err(nothing(selector, selectable()?));
     }
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     // The measurement is first: what is missing for it is told at once.

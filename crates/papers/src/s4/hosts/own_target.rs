@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use ssdyno_device::delay::{DelayConfig, DelayDevice};
 use ssdyno_iscsi::{BlockUnits, DiskOptions, IscsiServer, IscsiTarget, ServedClock, UnitOptions};
+use ssdyno_session::Failure;
 
 use super::cpu::Cores;
 use super::lab::{Lab, TARGET_ADDRESS, enter};
 use super::target::{MEDIUM_BYTES, TARGET_NAME};
 use super::tools::refused;
-use crate::PaperError;
 
 /// The servers. Dropped, they are stopped.
 pub(super) struct OwnTarget {
@@ -24,7 +24,7 @@ impl OwnTarget {
         cores: &Cores,
         ports: Vec<u16>,
         contents: &[u8],
-    ) -> Result<OwnTarget, PaperError> {
+    ) -> Result<OwnTarget, Failure> {
         let namespace = lab.target();
         let serve = || {
             enter(&namespace)?;
@@ -53,8 +53,8 @@ impl Drop for OwnTarget {
     }
 }
 
-fn serve(address: (&str, u16), contents: &[u8]) -> Result<IscsiServer, PaperError> {
-    let cannot = |error: String| refused(format!("our iSCSI target cannot serve: {error}"), "");
+fn serve(address: (&str, u16), contents: &[u8]) -> Result<IscsiServer, Failure> {
+    let cannot = |error: String| Failure::failed(format!("our iSCSI target cannot serve: {error}"));
     let text = format!("[delay]\ncapacity = \"{MEDIUM_BYTES}B\"\nread = \"0s\"\nwrite = \"0s\"\n");
     let device = DelayConfig::parse(&text)
         .map_err(|error| error.to_string())

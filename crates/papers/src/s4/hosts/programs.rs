@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ssdyno_session::Failure;
+
 use super::cpu::{Cores, is_in, link_of};
 use super::lab::Lab;
 use super::tools::refused;
-use crate::PaperError;
 
 /// How long the programs may take to listen.
 const LISTEN_WITHIN: Duration = Duration::from_secs(5);
@@ -47,7 +48,7 @@ impl Programs {
         lab: &Lab,
         cores: &Cores,
         programs: &[Program],
-    ) -> Result<Programs, PaperError> {
+    ) -> Result<Programs, Failure> {
         let namespace = lab.target();
         let starts = programs.iter().map(|program| program.start.as_str());
         let script: String = [BEFORE].into_iter().chain(starts).chain([AFTER]).collect();
@@ -65,7 +66,7 @@ impl Programs {
             .process_group(0);
         let child = cores.on_target(|| command.spawn());
         let child = child.map_err(|error| {
-            refused(format!("the target's programs cannot be started: {error}"), "")
+            Failure::failed(format!("the target's programs cannot be started: {error}"))
         })?;
         let mut started = Programs { child };
         for program in programs {
@@ -74,11 +75,7 @@ impl Programs {
         Ok(started)
     }
 
-    fn wait_until_it_listens(
-        &mut self,
-        namespace: &str,
-        program: &Program,
-    ) -> Result<(), PaperError> {
+    fn wait_until_it_listens(&mut self, namespace: &str, program: &Program) -> Result<(), Failure> {
         let process = PathBuf::from(format!("/proc/{}", self.child.id()));
         let begun = Instant::now();
         while begun.elapsed() < LISTEN_WITHIN {

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use ssdyno_session::Failure;
+
 use super::cpu::Cores;
 use super::lab::{Lab, TARGET_ADDRESS};
 use super::memory::MemoryFile;
 use super::own_target::OwnTarget;
 use super::programs::{Program, Programs};
 use super::tools::Tools;
-use crate::PaperError;
 
 /// The port of nbd-server.
 const NBD_PORT: u16 = 10_809;
@@ -79,7 +80,7 @@ impl Targets {
         lab: &Lab,
         cores: &Cores,
         clients: u16,
-    ) -> Result<Targets, PaperError> {
+    ) -> Result<Targets, Failure> {
         // The contents change with each sector of 512 bytes. A file of zeroes could be a hole,
         // which a server can answer without reading it.
         let contents: Vec<u8> = (0..MEDIUM_BYTES).map(|at| (at >> 9) as u8).collect();

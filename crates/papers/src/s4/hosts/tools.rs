@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::PaperError;
+use ssdyno_session::Failure;
 
 /// Where programs of the administrator lie, whatever the path of the user is.
 const SYSTEM_PLACES: [&str; 2] = ["/usr/sbin", "/sbin"];
@@ -15,8 +15,8 @@ const NEEDED: [(&str, &str); 3] =
     [("ip", "iproute2"), ("tc", "iproute2"), ("nbd-server", "nbd-server")];
 
 /// Why the experiments cannot be carried out.
-pub(super) fn refused(problem: impl Into<String>, help: impl Into<String>) -> PaperError {
-    PaperError::Hosts { problem: problem.into(), help: help.into() }
+pub(super) fn refused(problem: impl Into<String>, help: impl Into<String>) -> Failure {
+    Failure::failed(problem).with_help(help)
 }
 
 /// The programs of the experiments.
@@ -34,14 +34,11 @@ impl Tools {
     ///
     /// # Errors
     /// The user is not root, or programs are missing: all of that in one error.
-    pub(super) fn find() -> Result<Tools, PaperError> {
+    pub(super) fn find() -> Result<Tools, Failure> {
         Tools::found_by(rustix::process::geteuid().is_root(), &in_path)
     }
 
-    fn found_by(
-        is_root: bool,
-        find: &dyn Fn(&str) -> Option<PathBuf>,
-    ) -> Result<Tools, PaperError> {
+    fn found_by(is_root: bool, find: &dyn Fn(&str) -> Option<PathBuf>) -> Result<Tools, Failure> {
         let found = NEEDED.map(|(name, _)| find(name));
         if let (true, [Some(ip), Some(tc), Some(nbd_server)]) = (is_root, found.clone()) {
             let tgt = find("tgtd").zip(find("tgtadm"));
@@ -82,7 +79,7 @@ fn in_path(name: &str) -> Option<PathBuf> {
 ///
 /// # Errors
 /// It cannot be started, or fails: with what it says.
-pub(super) fn run<S: AsRef<OsStr>>(program: &Path, arguments: &[S]) -> Result<String, PaperError> {
+pub(super) fn run<S: AsRef<OsStr>>(program: &Path, arguments: &[S]) -> Result<String, Failure> {
     let words = || {
         let words = arguments.iter().map(|word| word.as_ref().to_string_lossy().into_owned());
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -94,7 +91,7 @@ pub(super) fn run<S: AsRef<OsStr>>(program: &Path, arguments: &[S]) -> Result<St
         // Ctrl-C is for this program, which removes what was made.
         .process_group(0)
         .output()
-        .map_err(|error| refused(format!("`{}` cannot be started: {error}", words()), ""))?;
+        .map_err(|error| Failure::failed(format!("`{}` cannot be started: {error}", words())))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let problem = format!("`{}` failed: {}", words(), said.trim());
@@ -111,7 +108,7 @@ mod tests {
         let find = |name: &str| there.contains(&name).then(|| PathBuf::from(name));
         match Tools::found_by(is_root, &find) {
             Ok(_) => String::new(),
-            Err(error) => error.to_string(),
+            Err(error) => format!("{error}; {}", error.help.as_deref().unwrap_or_default()),
         }
     }
 
