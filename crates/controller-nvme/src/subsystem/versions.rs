@@ -5,6 +5,7 @@
 //! 2.0c and NVM 1.0c (*NVM*), where each is defined today. A device file names versions to the minor
 //! number: what came with 1.2.1 counts as 1.2.
 
+use ssdyno_device::nvme::VERSIONS;
 use ssdyno_spec::nvme::{NvmeStatus, admin, cns, feature, nvm, page};
 
 /// A version of NVM Express, as register VS has it (base 2.0c, clause 3.1.3.2).
@@ -24,15 +25,8 @@ impl Version {
 
     /// The version that a device file names.
     pub(crate) fn parse(name: &str) -> Option<Version> {
-        Some(match name {
-            "1.0" => V1_0,
-            "1.1" => V1_1,
-            "1.2" => V1_2,
-            "1.3" => V1_3,
-            "1.4" => V1_4,
-            "2.0" => V2_0,
-            _ => return None,
-        })
+        let at = VERSIONS.iter().position(|known| *known == name)?;
+        [V1_0, V1_1, V1_2, V1_3, V1_4, V2_0].get(at).copied()
     }
     /// As register VS.
     pub(crate) fn register(self) -> u32 {
@@ -237,7 +231,7 @@ mod tests {
         for (name, register) in [("1.0", 0x1_0000), ("1.4", 0x1_0400), ("2.0", 0x2_0000)] {
             assert_eq!(Version::parse(name).map(Version::register), Some(register));
         }
-        assert!(ssdyno_device::nvme::VERSIONS.iter().all(|name| Version::parse(name).is_some()));
+        assert!(VERSIONS.iter().all(|name| Version::parse(name).is_some()));
         assert_eq!(Version::parse("2.1"), None);
         assert!(!V1_1.has(Part::Admin(admin::KEEP_ALIVE)), "1.2");
         assert!(!V2_0.has(Part::Admin(0x86)), "not offered");
