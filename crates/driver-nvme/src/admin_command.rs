@@ -142,7 +142,7 @@ impl<'a> AdminCommand<'a> {
     }
 
     /// Attaches `namespace` to `controllers`, or detaches it (base 2.0c, clause 5.22). Have the driver
-    /// look again with [`NvmeDriver::rescan`](crate::NvmeDriver::rescan).
+    /// look again with [`Controller::rescan`](crate::Controller::rescan).
     pub fn attach_namespace(namespace: u32, controllers: &'a [u16], attach: bool) -> Self {
         let dword10 = u32::from(!attach);
         let command = AdminCommand::new(admin::NAMESPACE_ATTACHMENT, namespace, dword10, 0);

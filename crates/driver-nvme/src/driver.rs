@@ -1,7 +1,7 @@
 //! The driver with one owner: a controller object with its queue pairs.
 
 use alloc::vec::Vec;
-use core::ops::Deref;
+use core::ops::{Deref, DerefMut};
 
 use ssdyno_block::{MonotonicTime, Token};
 use ssdyno_pci::PciFunction;
@@ -9,8 +9,8 @@ use ssdyno_pci::driver::DriverFlags;
 
 use crate::state::Phase;
 use crate::{
-    AdminCommand, AdminCompletion, AdminError, Controller, DriverEvent, IoCommand, IoCompletion,
-    IoError, NvmeConfig, NvmeCounters, NvmeError, PriorityClass, QueueChoice, QueuePair,
+    Controller, IoCommand, IoCompletion, IoError, NvmeConfig, NvmeCounters, NvmeError,
+    PriorityClass, QueueChoice, QueuePair,
 };
 
 /// A driver of one controller, with one owner: a [`Controller`] that keeps its [`QueuePair`]s, has them
@@ -30,12 +30,18 @@ pub struct NvmeDriver {
     behind: bool,
 }
 
-/// Read access to the controller object; changes go through the driver.
+/// The controller object: what is not here goes to it, and [`poll`](NvmeDriver::poll) goes on with it.
 impl Deref for NvmeDriver {
     type Target = Controller;
 
     fn deref(&self) -> &Controller {
         &self.controller
+    }
+}
+
+impl DerefMut for NvmeDriver {
+    fn deref_mut(&mut self) -> &mut Controller {
+        &mut self.controller
     }
 }
 
@@ -197,54 +203,6 @@ impl NvmeDriver {
         self.pairs.iter_mut().map(|pair| pair.on_interrupt(f, vector, out)).sum()
     }
 
-    /// See [`Controller::submit_admin`].
-    ///
-    /// # Errors
-    /// The same.
-    pub fn submit_admin<F: PciFunction>(
-        &mut self,
-        function: &mut F,
-        now: impl Into<MonotonicTime>,
-        command: &AdminCommand<'_>,
-        token: Token,
-    ) -> Result<(), AdminError> {
-        self.controller.submit_admin(function, now, command, token)
-    }
-
-    /// See [`Controller::take_admin`].
-    pub fn take_admin(&mut self, out: &mut Vec<AdminCompletion>) {
-        self.controller.take_admin(out);
-    }
-
-    /// See [`Controller::take_events`].
-    pub fn take_events(&mut self, out: &mut Vec<DriverEvent>) {
-        self.controller.take_events(out);
-    }
-
-    /// See [`Controller::rescan`].
-    ///
-    /// # Errors
-    /// The same.
-    pub fn rescan<F: PciFunction>(
-        &mut self,
-        function: &mut F,
-        now: impl Into<MonotonicTime>,
-    ) -> Result<(), NvmeError> {
-        self.controller.rescan(function, now)
-    }
-
-    /// See [`Controller::start`]; here [`poll`](NvmeDriver::poll) goes on.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn start<F: PciFunction>(
-        &mut self,
-        function: &mut F,
-        now: impl Into<MonotonicTime>,
-    ) -> Result<(), NvmeError> {
-        self.controller.start(function, now)
-    }
-
     /// Does what is due at `now`: start, stop, admin commands and watchdog. Completions that come
     /// to light are appended to `out`. I/O queues are not polled unless something was lost: that is
     /// [`poll_queue`](NvmeDriver::poll_queue)'s and [`on_interrupt`](NvmeDriver::on_interrupt)'s.
@@ -296,18 +254,6 @@ impl NvmeDriver {
         self.controller.reset(function, now)?;
         self.settle(function, now, out);
         Ok(())
-    }
-
-    /// See [`Controller::shutdown`]; here [`poll`](NvmeDriver::poll) goes on.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn shutdown<F: PciFunction>(
-        &mut self,
-        function: &mut F,
-        now: impl Into<MonotonicTime>,
-    ) -> Result<(), NvmeError> {
-        self.controller.shutdown(function, now)
     }
 
     /// See [`Controller::removed`]; here everything completes at once, or as much as `out` has room for,

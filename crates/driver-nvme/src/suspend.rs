@@ -170,18 +170,6 @@ impl Controller {
 }
 
 impl NvmeDriver {
-    /// See [`Controller::suspend`]; here [`poll`](NvmeDriver::poll) goes on.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn suspend(
-        &mut self,
-        now: impl Into<MonotonicTime>,
-        mode: SuspendMode,
-    ) -> Result<(), NvmeError> {
-        self.controller.suspend(now, mode)
-    }
-
     /// See [`Controller::resume`]; here [`poll`](NvmeDriver::poll) goes on. Where the controller is gone,
     /// nothing is outstanding that would be appended to `out`.
     ///
