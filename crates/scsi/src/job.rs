@@ -347,22 +347,13 @@ impl ScsiJob {
 
     /// Forgets the last command.
     pub(crate) fn reset(&mut self, nexus: Nexus) {
-        self.nexus = nexus;
-        self.unit = None;
-        self.aborted = false;
-        self.work = Work::Nothing;
-        self.after = After::Finish;
-        self.locate = None;
-        self.holds = Holds::Nothing;
-        self.outstanding = 0;
-        self.failed = None;
-        self.dword0 = 0;
-        self.compare_bytes = 0;
-        self.status = status::GOOD;
-        self.sense = None;
-        self.buffer_in_bytes = 0;
-        self.data_in.clear();
-        self.held.clear();
+        // The memory of the buffers is kept, see `need_scratch`.
+        let ScsiJob { mut data_in, scratch, mut held, kept_cdb, kept_data, .. } =
+            core::mem::take(self);
+        data_in.clear();
+        held.clear();
+        let fresh = ScsiJob { nexus, status: status::GOOD, ..ScsiJob::default() };
+        *self = ScsiJob { data_in, scratch, held, kept_cdb, kept_data, ..fresh };
     }
 
     // The scratch only grows. A caller reuses jobs, so after the first long command no further

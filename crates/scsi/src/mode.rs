@@ -108,7 +108,7 @@ impl ScsiTarget {
             .into_iter()
             .filter(|&p| matches!(request.page, mode::ALL_PAGES) || p == request.page)
         {
-            self.mode_page(&mut data, request, page, cache_on);
+            self.mode_page(&mut data, (request.unit, request.control), page, cache_on);
         }
         if request.ten {
             let length = (data.len() - 2) as u16;
@@ -125,19 +125,25 @@ impl ScsiTarget {
     }
 
     /// Appends one page.
-    fn mode_page(&self, data: &mut Vec<u8>, request: &ModeRequest, page: u8, cache_on: bool) {
+    fn mode_page(
+        &self,
+        data: &mut Vec<u8>,
+        (unit, control): (usize, Control),
+        page: u8,
+        cache_on: bool,
+    ) {
         let start = data.len();
         data.resize(start + page_bytes(page), 0);
         let bytes = &mut data[start..];
         bytes[0] = page;
         bytes[1] = (bytes.len() - 2) as u8;
-        let unit = &self.units[request.unit];
+        let unit = &self.units[unit];
         let cache = self.controller.volatile_write_cache;
         if page == mode::CACHING && self.controller.optional.saveable_cache && cache {
             // PS: it can be saved.
             bytes[0] |= 0x80;
         }
-        if request.control == Control::Changeable {
+        if control == Control::Changeable {
             match page {
                 mode::CACHING if cache => bytes[2] = mode::CACHING_WCE,
                 mode::CONTROL => {
@@ -148,7 +154,7 @@ impl ScsiTarget {
             }
             return;
         }
-        let current = request.control == Control::Current;
+        let current = control == Control::Current;
         match page {
             // AWRE: the device moves blocks that fail.
             mode::READ_WRITE_ERROR_RECOVERY => bytes[2] = 0x80,
@@ -282,20 +288,11 @@ impl ScsiTarget {
         at: usize,
         selected: &mut Selected,
     ) -> Checked {
-        let request = |control| ModeRequest {
-            unit,
-            ten: true,
-            block_descriptor: false,
-            long_lba: false,
-            control,
-            page,
-            allocation: 0,
-        };
         let (mut current, mut mask) = (Vec::new(), Vec::new());
-        self.mode_page(&mut current, &request(Control::Current), page, false);
+        self.mode_page(&mut current, (unit, Control::Current), page, false);
         // The mask comes from the function that answers MODE SENSE. A separate table of changeable
         // bits could disagree with the values that the initiator has read.
-        self.mode_page(&mut mask, &request(Control::Changeable), page, false);
+        self.mode_page(&mut mask, (unit, Control::Changeable), page, false);
         if bytes[1] != current[1] {
             return Err(Sense::parameter(at + 1).into());
         }
