@@ -176,6 +176,12 @@ pub enum BenchError {
 const EPERM: i32 = 1;
 
 impl BenchError {
+    /// An [`Option`](BenchError::Option) that cannot be.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn option(option: &'static str, why: impl Into<String>) -> BenchError {
+        BenchError::Option { option, why: why.into() }
+    }
+
     /// The remedy: one sentence without a full stop.
     pub fn help(&self) -> String {
         let text = match self {

@@ -129,13 +129,13 @@ impl LoadPlan {
         let more = run.more.iter().map(|(name, _)| name);
         let generic = |name: &String| block_device_of(name).is_some();
         if !run.more.is_empty() && std::iter::once(&run.target).chain(more).any(generic) {
-            let why = "commands go to one generic device at a time".to_owned();
-            return Err(BenchError::Option { option: "passthrough", why });
+            let why = "commands go to one generic device at a time";
+            return Err(BenchError::option("passthrough", why));
         }
         let more = run.more.iter().map(|(name, _)| name);
         if !run.more.is_empty() && std::iter::once(&run.target).chain(more).any(|n| is_network(n)) {
-            let why = "a network target cannot be used together with other files".to_owned();
-            return Err(BenchError::Option { option: "filename", why });
+            let why = "a network target cannot be used together with other files";
+            return Err(BenchError::option("filename", why));
         }
         match &run.source {
             Source::Jobs { jobs, .. } => {
@@ -166,8 +166,8 @@ impl LoadPlan {
             }
             Source::Trace { path, options } => {
                 if run.options.jobs > 1 {
-                    let why = "a trace is one stream, so it needs exactly one job".to_owned();
-                    return Err(BenchError::Option { option: "jobs", why });
+                    let why = "a trace is one stream, so it needs exactly one job";
+                    return Err(BenchError::option("jobs", why));
                 }
                 let workload = open_trace(path, options, &facts)?;
                 Ok(trace(run, options, workload, means, notes))
@@ -212,7 +212,7 @@ fn fit(mut plan: LoadPlan, target: &RealTarget, known: bool) -> Result<LoadPlan,
 }
 
 fn check(options: &BenchOptions) -> Result<(), BenchError> {
-    let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
+    let refuse = |option, why: &str| Err(BenchError::option(option, why));
     if options.jobs == 0 {
         return refuse("jobs", "at least one job is needed");
     }
@@ -259,10 +259,10 @@ fn allowed(wanted: &[usize]) -> Result<Vec<usize>, BenchError> {
     // A core outside the mask of the process would make binding fail in the thread. Here the
     // message can name the core.
     match wanted.iter().find(|core| **core >= most || !cores.is_set(**core)) {
-        Some(core) => Err(BenchError::Option {
-            option: "cores",
-            why: format!("core {core} does not exist or this process may not use it"),
-        }),
+        Some(core) => Err(BenchError::option(
+            "cores",
+            format!("core {core} does not exist or this process may not use it"),
+        )),
         None => Ok(wanted.to_vec()),
     }
 }
@@ -286,7 +286,7 @@ fn means(target: &RealTarget, options: &BenchOptions) -> Result<(Means, Vec<Stri
     if let Kind::Network(remote) = &target.kind {
         if asked || options.engine != EngineKind::Auto {
             let why = "a network target has its own engine and uses no kernel engine";
-            return Err(BenchError::Option { option: "engine", why: why.to_owned() });
+            return Err(BenchError::option("engine", why));
         }
         return Ok((
             Means::Network { protocol: remote.protocol(), fua: target.durable_writes },
@@ -299,7 +299,7 @@ fn means(target: &RealTarget, options: &BenchOptions) -> Result<(Means, Vec<Stri
     if target.generic.is_some() {
         if options.engine == EngineKind::Threads || nowait || !target.direct {
             let why = "commands to a generic device go through io_uring, past any page cache";
-            return Err(BenchError::Option { option: "passthrough", why: why.to_owned() });
+            return Err(BenchError::option("passthrough", why));
         }
         let available = Uring::available().map_err(|source| BenchError::Uring { source });
         return available
@@ -368,8 +368,7 @@ fn generator(
     let closed = config.is_closed_loop();
     let adapts = config.latency_target.is_some();
     if adapts && run.options.jobs > 1 {
-        let why = "latency_target needs exactly one job".to_owned();
-        return Err(BenchError::Option { option: "jobs", why });
+        return Err(BenchError::option("jobs", "latency_target needs exactly one job"));
     }
     let jobs = match means {
         Means::Threads => threads_wanted(run, config, closed, &mut notes)?,
@@ -450,12 +449,12 @@ fn threads_wanted(
     }
     let wanted = config.outstanding_limit().unwrap_or(1).max(u64::from(run.options.jobs));
     if wanted > THREADS_MAX {
-        return Err(BenchError::Option {
-            option: "engine",
-            why: format!(
+        return Err(BenchError::option(
+            "engine",
+            format!(
                 "{wanted} requests outstanding need as many threads; the limit is {THREADS_MAX}"
             ),
-        });
+        ));
     }
     Ok(wanted as u32)
 }

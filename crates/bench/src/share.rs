@@ -24,7 +24,7 @@ pub(crate) fn shares(
     if jobs == 1 {
         return Ok(vec![config.clone()]);
     }
-    let refuse = |why: &str| Err(BenchError::Option { option: "jobs", why: why.to_owned() });
+    let refuse = |why: &str| Err(BenchError::option("jobs", why));
     if config.kind == WorkloadKind::DiskSimSynthetic {
         return refuse("DiskSim's generator is one stream, so it needs exactly one job");
     }

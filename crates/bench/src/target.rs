@@ -167,7 +167,7 @@ impl RealTarget {
         access: &Access,
         opening: Opening,
     ) -> Result<RealTarget, BenchError> {
-        let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
+        let refuse = |option, why: &str| Err(BenchError::option(option, why));
         if opening.page_cache != PageCache::Bypassed {
             return refuse("buffered", "a network target has no page cache");
         }

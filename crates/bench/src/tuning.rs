@@ -68,9 +68,8 @@ pub(crate) fn search(
     let (alone, free) = (plan.jobs.len() == 1, run.options.stay && run.options.cores.is_empty());
     searchable(&plan)?;
     if plan.jobs.iter().any(|job| !job.workload.depth_searches().is_empty()) {
-        let why = "latency_target: the depth changes during the search; search for the method at the depth that was found"
-            .to_owned();
-        return Err(BenchError::Option { option: "tune", why });
+        let why = "latency_target: the depth changes during the search; search for the method at the depth that was found";
+        return Err(BenchError::option("tune", why));
     }
     // A core for each spinning job: it is unknown whether they are free. Polling, the kernel spins.
     let ladder = ladder(depth, alone && plan.means.may_spin());
@@ -124,7 +123,7 @@ fn searchable(plan: &LoadPlan) -> Result<(), BenchError> {
         }
         Means::Uring(_) | Means::Passthrough(_) | Means::Network { .. } => return Ok(()),
     };
-    Err(BenchError::Option { option: "tune", why: why.to_owned() })
+    Err(BenchError::option("tune", why))
 }
 
 /// Methods worth trying, cheapest first. The second largest batch leaves the device something to do while

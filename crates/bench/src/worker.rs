@@ -262,8 +262,8 @@ impl Worker {
         }
         match answer {
             Some(outcome) if [-libc::EOPNOTSUPP, -libc::EINVAL].contains(&outcome) => {
-                let why = "the device has no queues for polled completions".to_owned();
-                Err(BenchError::Option { option: "iopoll", why })
+                let why = "the device has no queues for polled completions";
+                Err(BenchError::option("iopoll", why))
             }
             _ => Ok(()),
         }

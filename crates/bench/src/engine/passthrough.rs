@@ -71,7 +71,7 @@ impl Generic {
         let file = rustix::fs::open(name, mode | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| failed(error.into()))?;
         let nsid = namespace_id(&file).map_err(failed)?;
-        let refuse = |why: String| Err(BenchError::Option { option: "passthrough", why });
+        let refuse = |why: String| Err(BenchError::option("passthrough", why));
         // The checks before a run looked at the block device. If the generic device were another
         // namespace, commands would destroy data that was not checked.
         if namespace_id(&block).map_err(failed)? != nsid {

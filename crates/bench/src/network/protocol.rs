@@ -112,6 +112,16 @@ impl Trouble {
     }
 }
 
+/// Names that a message shows.
+const SHOWN: usize = 8;
+
+/// The first of `names`, for a message.
+pub(crate) fn shown(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
 /// Messages that have not been sent whole.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {

@@ -18,7 +18,7 @@ const JOBS_MAX: usize = 1_024;
 
 /// `options` with the polling settings of the jobs.
 pub(super) fn options(options: &BenchOptions, jobs: &[FioJob]) -> Result<BenchOptions, BenchError> {
-    let refusal = |option, why: &str| BenchError::Option { option, why: why.to_owned() };
+    let refusal = |option, why: &str| BenchError::option(option, why);
     let refuse = |option, why| Err(refusal(option, why));
     if options.jobs > 1 {
         return refuse("jobs", "the job file sets the number of jobs (numjobs)");
@@ -68,9 +68,8 @@ pub(super) fn opening(jobs: &[FioJob], page_cache: PageCache) -> Result<Opening,
     // The target is opened once for all jobs, with or without O_DIRECT. Jobs that differ in it
     // would need two open files of one target.
     if jobs.iter().map(caches).any(|other| other != first) {
-        let why =
-            "all jobs of a file must have the same values of direct and invalidate".to_owned();
-        return Err(BenchError::Option { option: "direct", why });
+        let why = "all jobs of a file must have the same values of direct and invalidate";
+        return Err(BenchError::option("direct", why));
     }
     let page_cache = if first == PageCache::Bypassed { page_cache } else { first };
     Ok(Opening { sync_writes: sync_writes(jobs)?, page_cache, ..Opening::default() })
@@ -81,8 +80,8 @@ fn sync_writes(jobs: &[FioJob]) -> Result<SyncWrites, BenchError> {
     let mut writing = jobs.iter().filter(|job| job.changes_data()).map(|job| job.sync);
     let first = writing.next().unwrap_or_default();
     if writing.any(|other| other != first) {
-        let why = "all jobs of a file that write must have the same value of sync".to_owned();
-        return Err(BenchError::Option { option: "sync", why });
+        let why = "all jobs of a file that write must have the same value of sync";
+        return Err(BenchError::option("sync", why));
     }
     Ok(match first {
         FioSync::None => SyncWrites::No,
@@ -102,13 +101,13 @@ pub(super) fn plan(
 ) -> Result<LoadPlan, BenchError> {
     let commands = |job: &&FioJob| job.engine == FioEngine::Passthrough;
     if let Some(job) = jobs.iter().find(commands).filter(|_| target.generic.is_none()) {
-        return Err(BenchError::Option {
-            option: "ioengine",
-            why: format!(
+        return Err(BenchError::option(
+            "ioengine",
+            format!(
                 "[{}] is for io_uring_cmd: name a generic NVMe device, such as /dev/ng0n1",
                 job.name
             ),
-        });
+        ));
     }
     let (facts, files) = (&target.facts(), target.files());
     notes.extend(files.note());
@@ -129,10 +128,10 @@ pub(super) fn plan(
         for workload in workloads(stream, facts, means, &mut notes)? {
             let number = plans.len();
             if number == JOBS_MAX {
-                return Err(BenchError::Option {
-                    option: "fio",
-                    why: format!("the job file needs more than {JOBS_MAX} threads"),
-                });
+                return Err(BenchError::option(
+                    "fio",
+                    format!("the job file needs more than {JOBS_MAX} threads"),
+                ));
             }
             let cores = match stream.cores.is_empty() {
                 true => super::core(&run.options, number).into_iter().collect(),
@@ -198,10 +197,10 @@ fn workloads(
         return Ok(vec![stream.build(facts)?]);
     }
     if depth > THREADS_MAX {
-        return Err(BenchError::Option {
-            option: "engine",
-            why: format!("an iodepth of {depth} needs as many threads; the limit is {THREADS_MAX}"),
-        });
+        return Err(BenchError::option(
+            "engine",
+            format!("an iodepth of {depth} needs as many threads; the limit is {THREADS_MAX}"),
+        ));
     }
     Ok(stream.build_shared(facts, depth)?)
 }

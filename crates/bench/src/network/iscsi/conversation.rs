@@ -76,11 +76,6 @@ impl Conversation<'_> {
             let Pdu { header, data } = self.receive()?;
             self.numbers.hear(&header);
             match header.opcode() {
-                opcode::NOP_IN => {
-                    if let Some(pong) = self.numbers.pong(&header) {
-                        self.send(pong, &[])?;
-                    }
-                }
                 opcode::DATA_IN if header.word(16) == tag => {
                     // Data comes in order, as was agreed on at login. Another offset (bytes 40
                     // to 43) would leave a gap, and the fields in it would read as zeros.
@@ -99,15 +94,12 @@ impl Conversation<'_> {
                 opcode::SCSI_RESPONSE if header.word(16) == tag => {
                     return Ok((Ended::of(header.0[2], header.0[3], &data), read));
                 }
-                opcode::ASYNC_MESSAGE => stays(&header)?,
                 opcode::REJECT => {
                     let what =
                         format!("the target rejects a command (reason {:#04x})", header.0[2]);
                     return Err(Trouble::new(what, HELP));
                 }
-                kind => {
-                    return Err(Trouble::protocol(format!("a message of kind {kind:#04x}")));
-                }
+                _ => self.heed(&header)?,
             }
         }
         Err(Trouble::protocol("too many other messages before the response".to_owned()))
@@ -120,30 +112,31 @@ impl Conversation<'_> {
         for _ in 0..MESSAGES_MOST {
             let Pdu { header, .. } = self.receive()?;
             self.numbers.hear(&header);
-            match header.opcode() {
-                opcode::NOP_IN if header.word(16) == tag => return Ok(()),
-                opcode::NOP_IN => {
-                    if let Some(pong) = self.numbers.pong(&header) {
-                        self.send(pong, &[])?;
-                    }
-                }
-                opcode::ASYNC_MESSAGE => stays(&header)?,
-                kind => {
-                    return Err(Trouble::protocol(format!("a message of kind {kind:#04x}")));
-                }
+            if header.opcode() == opcode::NOP_IN && header.word(16) == tag {
+                return Ok(());
             }
+            self.heed(&header)?;
         }
         Err(Trouble::protocol("too many other messages before the response".to_owned()))
+    }
+
+    /// Goes on after a message that is not the response that is waited for. An asynchronous message may end the
+    /// session: whoever waited for an answer then would wait until the deadline, and be told of a target that does not
+    /// answer.
+    fn heed(&mut self, header: &Header) -> Talk {
+        let ends = match header.opcode() {
+            opcode::NOP_IN => match self.numbers.pong(header) {
+                Some(pong) => return self.send(pong, &[]),
+                None => None,
+            },
+            opcode::ASYNC_MESSAGE => farewell(header),
+            kind => return Err(Trouble::protocol(format!("a message of kind {kind:#04x}"))),
+        };
+        ends.map_or(Ok(()), |why| Err(Trouble::new(why.to_owned(), HELP)))
     }
 }
 
 const HELP: &str = "look at the target's log";
-
-/// Goes on after an asynchronous message, unless it ends the session: whoever waited for an answer then would wait until
-/// the deadline, and be told of a target that does not answer.
-fn stays(event: &Header) -> Talk {
-    farewell(event).map_or(Ok(()), |why| Err(Trouble::new(why.to_owned(), HELP)))
-}
 
 /// Whether targets send messages of this kind.
 fn is_of_targets(kind: u8) -> bool {

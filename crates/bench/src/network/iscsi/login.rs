@@ -18,9 +18,6 @@ const TEXT_MOST: usize = 64 << 10;
 /// The help for a name that the server does not know.
 pub(crate) const UNKNOWN_TARGET: &str = "check the name of the target";
 
-/// Targets whose names a message shows.
-const SHOWN: usize = 8;
-
 /// The negotiated parameters for the data of writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Parameters {
@@ -291,13 +288,6 @@ pub(crate) fn targets(conversation: &mut Conversation<'_>, initiator: &str) -> T
     let pairs = pairs(&data).unwrap_or_default();
     let names = pairs.into_iter().filter(|(key, _)| *key == "TargetName");
     Ok(names.map(|(_, name)| name.to_owned()).collect())
-}
-
-/// The names, for a user who named none of them.
-pub(crate) fn shown(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
-    let more = if names.len() > SHOWN { ", …" } else { "" };
-    format!("{}{more}", shown.join(", "))
 }
 
 /// Pairs as text (clause 6.1).

@@ -15,7 +15,7 @@ use self::conversation::Conversation;
 pub(crate) use self::login::UNKNOWN_TARGET;
 use self::pdu::Numbers;
 use self::tasks::Tasks;
-use super::protocol::{Facts, Protocol, Talk};
+use super::protocol::{Facts, Protocol, Talk, shown};
 use super::stream::Stream;
 use super::uri::UnitName;
 
@@ -48,7 +48,7 @@ pub(crate) fn connect(
 /// The targets of a server, as help for a user who named none of them; read on another connection.
 pub(crate) fn targets(stream: &mut Stream, initiator: &str, deadline: Instant) -> Option<String> {
     let names = login::targets(&mut conversation(stream, deadline), initiator).ok()?;
-    (!names.is_empty()).then(|| login::shown(&names))
+    (!names.is_empty()).then(|| shown(&names))
 }
 
 fn conversation(stream: &mut Stream, deadline: Instant) -> Conversation<'_> {

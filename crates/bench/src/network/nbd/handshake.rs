@@ -3,9 +3,12 @@
 use std::io;
 use std::time::Instant;
 
-use super::wire::{self, Reader};
+use zerocopy::big_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use super::wire::{self, ExportHead, OptionHead};
 use super::{BlockSizes, Export};
-use crate::network::protocol::{Talk, Trouble};
+use crate::network::protocol::{Talk, Trouble, shown};
 use crate::network::stream::Stream;
 
 /// Longest reply to an option that is read.
@@ -13,9 +16,6 @@ const REPLY_MOST_BYTES: u32 = 1 << 16;
 
 /// Replies to one option, at most: a server that lists its exports may have many.
 const REPLIES_MOST: u32 = 10_000;
-
-/// Names of exports that a message shows.
-const SHOWN: usize = 8;
 
 /// Negotiates `name` on `stream`, which is blocking; `deadline` ends it.
 pub(crate) fn negotiate(stream: &mut Stream, name: &str, deadline: Instant) -> Talk<Export> {
@@ -52,10 +52,10 @@ struct Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    fn read<const N: usize>(&mut self) -> Talk<[u8; N]> {
-        let mut bytes = [0; N];
-        self.stream.read_until(&mut bytes, self.deadline).map_err(|error| failed(&error))?;
-        Ok(bytes)
+    fn read<T: FromBytes + IntoBytes>(&mut self) -> Talk<T> {
+        let mut read = T::new_zeroed();
+        let done = self.stream.read_until(read.as_mut_bytes(), self.deadline);
+        done.map_err(|error| failed(&error)).map(|()| read)
     }
 
     fn send(&mut self, bytes: &[u8]) -> Talk {
@@ -64,14 +64,14 @@ impl Handshake<'_> {
 
     /// Reads the greeting and answers it; the server's flags.
     fn greet(&mut self) -> Talk<u16> {
-        let magic = u64::from_be_bytes(self.read()?);
+        let magic = self.read::<U64>()?.get();
         if magic != wire::MAGIC {
             return Err(Trouble::new(
                 format!("the server does not speak NBD: it begins with {magic:#018x}"),
                 "check the port: the default NBD port is 10809",
             ));
         }
-        let style = u64::from_be_bytes(self.read()?);
+        let style = self.read::<U64>()?.get();
         if style == wire::OLD_STYLE_MAGIC {
             return Err(Trouble::new(
                 "the server speaks the oldstyle handshake, which does not support export names"
@@ -82,7 +82,7 @@ impl Handshake<'_> {
         if style != wire::OPTION_MAGIC {
             return Err(Trouble::protocol(format!("an unknown handshake ({style:#018x})")));
         }
-        let flags = u16::from_be_bytes(self.read()?);
+        let flags = self.read::<U16>()?.get();
         // Only flags that the server has offered may be answered. An unknown flag makes a server
         // close the connection.
         let ours = flags & (wire::FIXED_NEWSTYLE | wire::NO_ZEROES);
@@ -91,11 +91,8 @@ impl Handshake<'_> {
     }
 
     fn reply(&mut self, option: u32) -> Talk<OptionReply> {
-        let header: [u8; 20] = self.read()?;
-        let mut reader = Reader(&header);
-        let magic = reader.u64().unwrap_or(0);
-        let (answered, kind) = (reader.u32().unwrap_or(0), reader.u32().unwrap_or(0));
-        let length = reader.u32().unwrap_or(0);
+        let head: OptionHead = self.read()?;
+        let (magic, answered, length) = (head.magic.get(), head.option.get(), head.length.get());
         if magic != wire::OPTION_REPLY_MAGIC {
             return Err(Trouble::protocol(format!("a reply with the magic number {magic:#018x}")));
         }
@@ -109,31 +106,33 @@ impl Handshake<'_> {
         }
         let mut data = vec![0; length as usize];
         self.stream.read_until(&mut data, self.deadline).map_err(|error| failed(&error))?;
-        Ok(OptionReply { kind, data })
+        Ok(OptionReply { kind: head.kind.get(), data })
     }
 
     /// Requests the export and the information on it. `None`: the server does not know the option.
     fn go(&mut self, name: &str) -> Talk<Option<Export>> {
         self.send(&wire::option(wire::OPT_GO, &wire::go(name, &[wire::INFO_BLOCK_SIZE])))?;
-        let mut found: Option<(u64, u16)> = None;
+        let mut found: Option<ExportHead> = None;
         let mut blocks = None;
         for _ in 0..REPLIES_MOST {
             let reply = self.reply(wire::OPT_GO)?;
             match reply.kind {
                 wire::REP_INFO => {
-                    let mut reader = Reader(&reply.data);
-                    match reader.u16() {
-                        Some(wire::INFO_EXPORT) => found = reader.u64().zip(reader.u16()),
-                        Some(wire::INFO_BLOCK_SIZE) => blocks = BlockSizes::of(reader),
+                    let Ok((kind, data)) = U16::read_from_prefix(&reply.data) else { continue };
+                    match kind.get() {
+                        wire::INFO_EXPORT => {
+                            found = ExportHead::read_from_prefix(data).ok().map(|(head, _)| head);
+                        }
+                        wire::INFO_BLOCK_SIZE => blocks = BlockSizes::of(data),
                         // Unrequested information may arrive and must be ignored.
                         _ => {}
                     }
                 }
                 wire::REP_ACK => {
-                    let (size_bytes, flags) = found.ok_or_else(|| {
+                    let found = found.ok_or_else(|| {
                         Trouble::protocol("an acknowledgement before the size of the export".into())
                     })?;
-                    return Ok(Some(Export { size_bytes, flags, blocks }));
+                    return Ok(Some(Export::new(found, blocks)));
                 }
                 wire::ERR_UNSUPPORTED => return Ok(None),
                 wire::ERR_UNKNOWN => return Err(self.unknown(name, &reply)),
@@ -154,12 +153,7 @@ impl Handshake<'_> {
             Some(names) if names.is_empty() => {
                 "the server reports that it has no exports".to_owned()
             }
-            Some(names) => {
-                let shown: Vec<String> =
-                    names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
-                let more = if names.len() > SHOWN { ", …" } else { "" };
-                format!("name one of its exports: {}{more}", shown.join(", "))
-            }
+            Some(names) => format!("name one of its exports: {}", shown(&names)),
             None => "check the name; the server does not list its exports".to_owned(),
         };
         // Sent to be polite; a server that does not read it has gone already.
@@ -174,9 +168,8 @@ impl Handshake<'_> {
             let reply = self.reply(wire::OPT_LIST).ok()?;
             match reply.kind {
                 wire::REP_SERVER => {
-                    let mut reader = Reader(&reply.data);
-                    let length = reader.u32()?;
-                    let name = reader.bytes(length as usize)?;
+                    let (length, rest) = U32::read_from_prefix(&reply.data).ok()?;
+                    let name = rest.get(..length.get() as usize)?;
                     names.push(String::from_utf8_lossy(name).into_owned());
                 }
                 wire::REP_ACK => return Some(names),
@@ -189,8 +182,8 @@ impl Handshake<'_> {
     /// The handshake for servers without [`go`](Handshake::go): they close the connection if the export does not exist.
     fn export_name(&mut self, name: &str, no_zeroes: bool) -> Talk<Export> {
         self.send(&wire::option(wire::OPT_EXPORT_NAME, name.as_bytes()))?;
-        let mut answer = [0; 10];
-        let read = self.stream.read_until(&mut answer, self.deadline);
+        let mut head = ExportHead::new_zeroed();
+        let read = self.stream.read_until(head.as_mut_bytes(), self.deadline);
         read.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Trouble::new(
                 format!("the server closed the connection when asked for the export `{name}`"),
@@ -199,11 +192,9 @@ impl Handshake<'_> {
             _ => failed(&error),
         })?;
         if !no_zeroes {
-            self.read::<124>()?;
+            self.read::<[u8; 124]>()?;
         }
-        let mut reader = Reader(&answer);
-        let (size_bytes, flags) = (reader.u64().unwrap_or(0), reader.u16().unwrap_or(0));
-        Ok(Export { size_bytes, flags, blocks: None })
+        Ok(Export::new(head, None))
     }
 }
 

@@ -8,7 +8,10 @@ use std::time::Instant;
 
 use ssdyno_block::{Op, Request, SECTOR_BYTES};
 
-use self::wire::{Command, Reader, Reply};
+use zerocopy::big_endian::U32;
+use zerocopy::{FromBytes, IntoBytes};
+
+use self::wire::{Command, ExportHead, Reply};
 use crate::engine::Outcome;
 use crate::network::protocol::{Facts, Outbox, Piece, Protocol, Talk, Trouble};
 use crate::network::stream::Stream;
@@ -37,9 +40,10 @@ pub(crate) struct BlockSizes {
 }
 
 impl BlockSizes {
-    fn of(mut reader: Reader<'_>) -> Option<BlockSizes> {
-        let (least_bytes, preferred_bytes) = (reader.u32()?, reader.u32()?);
-        Some(BlockSizes { least_bytes, preferred_bytes, most_bytes: reader.u32()? })
+    fn of(data: &[u8]) -> Option<BlockSizes> {
+        let (sizes, _) = <[U32; 3]>::read_from_prefix(data).ok()?;
+        let [least_bytes, preferred_bytes, most_bytes] = sizes.map(U32::get);
+        Some(BlockSizes { least_bytes, preferred_bytes, most_bytes })
     }
 }
 
@@ -53,6 +57,10 @@ pub(crate) struct Export {
 }
 
 impl Export {
+    fn new(head: ExportHead, blocks: Option<BlockSizes>) -> Export {
+        Export { size_bytes: head.size_bytes.get(), flags: head.flags.get(), blocks }
+    }
+
     fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
@@ -196,33 +204,29 @@ impl Protocol for Nbd {
         self.asked[slot as usize] =
             Some(Asked { cookie, op: request.op, length_bytes: request.length_bytes });
         let written = if request.op == Op::Write { request.length_bytes as usize } else { 0 };
-        let head = Command { flags, kind, cookie, offset, length }.to_bytes();
-        out.push(Some(slot), &head, 0..written);
+        let head = command(flags, kind, cookie, offset, length);
+        out.push(Some(slot), head.as_bytes(), 0..written);
         Ok(())
     }
 
     fn decode(&mut self, received: &[u8], _: &mut Outbox) -> Result<Option<Piece>, String> {
-        let Some(reply) = Reply::of(received) else { return Ok(None) };
-        if reply.magic != wire::REPLY_MAGIC {
-            return Err(format!(
-                "the server sent a reply with the magic number {:#x}",
-                reply.magic
-            ));
+        let Ok((reply, _)) = Reply::read_from_prefix(received) else { return Ok(None) };
+        let (magic, error, cookie) = (reply.magic.get(), reply.error.get(), reply.cookie.get());
+        if magic != wire::REPLY_MAGIC {
+            return Err(format!("the server sent a reply with the magic number {magic:#x}"));
         }
-        let slot = reply.cookie as u32;
+        let slot = cookie as u32;
         let asked = self.asked.get_mut(slot as usize);
         // Simple replies do not say how much data follows. Without the request the client cannot
         // know where the next reply begins, so an unknown cookie ends the connection.
-        let Some(asked) = asked.and_then(|asked| asked.take_if(|a| a.cookie == reply.cookie))
-        else {
+        let Some(asked) = asked.and_then(|asked| asked.take_if(|a| a.cookie == cookie)) else {
             return Err(format!(
-                "the server answered a request that was not sent, or answered it twice (cookie {:#x})",
-                reply.cookie
+                "the server answered a request that was not sent, or answered it twice (cookie {cookie:#x})"
             ));
         };
-        let is_ok = reply.error == 0;
+        let is_ok = error == 0;
         let (payload_bytes, outcome) = match asked.op {
-            _ if !is_ok => (0, -errno(reply.error)),
+            _ if !is_ok => (0, -errno(error)),
             Op::Read => (asked.length_bytes as usize, asked.length_bytes as Outcome),
             Op::Write => (0, asked.length_bytes as Outcome),
             Op::Trim | Op::Flush => (0, 0),
@@ -232,8 +236,18 @@ impl Protocol for Nbd {
     }
 
     fn goodbye(&mut self) -> Vec<u8> {
-        let kind = wire::CMD_DISCONNECT;
-        Command { flags: 0, kind, cookie: 0, offset: 0, length: 0 }.to_bytes().to_vec()
+        command(0, wire::CMD_DISCONNECT, 0, 0, 0).as_bytes().to_vec()
+    }
+}
+
+fn command(flags: u16, kind: u16, cookie: u64, offset: u64, length: u32) -> Command {
+    Command {
+        magic: wire::REQUEST_MAGIC.into(),
+        flags: flags.into(),
+        kind: kind.into(),
+        cookie: cookie.into(),
+        offset: offset.into(),
+        length: length.into(),
     }
 }
 
