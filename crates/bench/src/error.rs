@@ -8,7 +8,7 @@ use ssdyno_workload::WorkloadError;
 
 #[cfg(target_os = "linux")]
 use crate::engine::why_not::{WhyNot, why_not};
-use crate::network::is_network;
+use crate::is_network;
 
 /// The system's number for it (errno(3), ENOMEM), the same on every Linux.
 const OUT_OF_MEMORY: i32 = 12;

@@ -24,92 +24,23 @@
 //!
 //! Linux only; elsewhere every run ends with [`BenchError::System`].
 
-#[cfg(target_os = "linux")]
-mod believable;
-#[cfg(target_os = "linux")]
-mod buffers;
-#[cfg(target_os = "linux")]
-mod clock;
-#[cfg(target_os = "linux")]
-mod content;
-#[cfg(target_os = "linux")]
-mod cost;
-#[cfg(target_os = "linux")]
-mod delays;
-#[cfg(target_os = "linux")]
-mod engine;
 mod error;
-mod execute;
 #[cfg(target_os = "linux")]
-mod extents;
-#[cfg(target_os = "linux")]
-mod faults;
-#[cfg(target_os = "linux")]
-mod job;
-#[cfg(target_os = "linux")]
-mod job_set;
-#[cfg(target_os = "linux")]
-mod limits;
-#[cfg(target_os = "linux")]
-mod lock;
-#[cfg(target_os = "linux")]
-mod machine;
-#[cfg(target_os = "linux")]
-mod measure;
-#[cfg(target_os = "linux")]
-mod member;
+mod linux;
 mod method;
-#[cfg(target_os = "linux")]
-mod neighbours;
-mod network;
 mod options;
-#[cfg(target_os = "linux")]
-mod overhead;
-#[cfg(target_os = "linux")]
-mod pinning;
-#[cfg(target_os = "linux")]
-mod plan;
-#[cfg(target_os = "linux")]
-pub mod probe;
-#[cfg(target_os = "linux")]
-mod pulse;
-#[cfg(target_os = "linux")]
-mod ramp;
-#[cfg(target_os = "linux")]
-mod ranges;
-#[cfg(target_os = "linux")]
-mod report;
-#[cfg(target_os = "linux")]
-mod reread;
 mod run;
-#[cfg(target_os = "linux")]
-mod share;
-#[cfg(target_os = "linux")]
-mod spool;
-#[cfg(target_os = "linux")]
-mod start;
-#[cfg(target_os = "linux")]
-mod target;
-#[cfg(test)]
-#[cfg(target_os = "linux")]
-mod tests;
-#[cfg(target_os = "linux")]
-mod tuning;
-#[cfg(target_os = "linux")]
-mod worker;
+mod schemes;
 
-#[cfg(target_os = "linux")]
-pub use engine::passthrough::block_device_of;
 pub use error::{BenchError, look_at_the_log};
 #[cfg(target_os = "linux")]
-pub use limits::outlive_file_size_limit;
+use linux::*;
+#[cfg(target_os = "linux")]
+pub use linux::{
+    Neighbours, RealTarget, RemoteFile, block_device_of, inspect_export, outlive_file_size_limit,
+    probe,
+};
 pub use method::{ALL, Method, ReapWait, SubmitStrategy};
-#[cfg(target_os = "linux")]
-pub use neighbours::Neighbours;
-pub use network::is_network;
-#[cfg(target_os = "linux")]
-pub use network::{RemoteFile, inspect_export};
 pub use options::{BenchOptions, EngineKind, NULL, PageCache, Probing, SyncWrites};
 pub use run::{BenchMeasured, BenchRun, RowsPlace};
-#[cfg(target_os = "linux")]
-pub use target::RealTarget;
+pub use schemes::is_network;

@@ -73,15 +73,6 @@ pub enum PageCache {
     Kept,
 }
 
-/// How a target is opened.
-#[cfg(target_os = "linux")]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Opening {
-    pub(crate) sync_writes: SyncWrites,
-    pub(crate) page_cache: PageCache,
-    pub(crate) shared: bool,
-}
-
 /// How the tool goes about it. The defaults suit every target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BenchOptions {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ssdyno_block::Time;
-use ssdyno_figures::{Keep, Provenance, RunLimits, RunResult};
+use ssdyno_figures::{Keep, KeepGoing, Provenance, RunLimits, RunProgress, RunResult, Supervisor};
 use ssdyno_record::Recording;
 use ssdyno_safety::Access;
 use ssdyno_workload::Source;
@@ -67,22 +67,32 @@ impl BenchRun {
         std::iter::once(self.target.as_str()).chain(more).collect::<Vec<_>>().join(" + ")
     }
 
-    /// The same load with other options; what is open already is not opened by it.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn read_only_with(&self, options: BenchOptions) -> BenchRun {
-        let read_only = |(name, _): &(String, Access)| (name.clone(), Access::ReadOnly);
-        BenchRun {
-            target: self.target.clone(),
-            access: Access::ReadOnly,
-            more: self.more.iter().map(read_only).collect(),
-            workload: self.workload.clone(),
-            source: self.source.clone(),
-            seed: self.seed,
-            limits: self.limits.clone(),
-            keep: self.keep,
-            rows_in: self.rows_in.clone(),
-            interval: self.interval,
-            options,
+    /// Opens the target, loads it and works out the figures. An error before the first request is
+    /// returned; a later one is in [`BenchMeasured::failure`], with what was measured.
+    ///
+    /// `progress` is called some 20 times a second and may stop the run.
+    ///
+    /// # Errors
+    /// Everything that can be found out beforehand: see [`BenchError`].
+    pub fn execute(
+        &self,
+        mut progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
+    ) -> Result<BenchMeasured, BenchError> {
+        self.supervise(&mut progress)
+    }
+
+    /// As [`execute`](BenchRun::execute), where `supervisor` says when it begins, too: it is asked when the target is
+    /// open and each job waits for its first request.
+    ///
+    /// # Errors
+    /// Those of [`execute`](BenchRun::execute).
+    pub fn supervise(&self, supervisor: &mut dyn Supervisor) -> Result<BenchMeasured, BenchError> {
+        #[cfg(target_os = "linux")]
+        return crate::linux::execute(self, supervisor);
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = supervisor;
+            Err(BenchError::System { target: self.name() })
         }
     }
 }

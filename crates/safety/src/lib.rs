@@ -16,37 +16,14 @@
 //! for writing without one), [`ScratchFile`] (a file of ours that a run writes to). Errors: [`SafetyError`], with its [`help`](SafetyError::help). Linux only, but for the permit.
 
 #[cfg(target_os = "linux")]
-mod backing;
-#[cfg(target_os = "linux")]
-mod below;
-#[cfg(target_os = "linux")]
-mod create;
-#[cfg(target_os = "linux")]
-mod device;
-#[cfg(target_os = "linux")]
-mod disk_identity;
-#[cfg(target_os = "linux")]
-pub mod file_system;
-#[cfg(target_os = "linux")]
-mod inspect;
-#[cfg(target_os = "linux")]
-mod mark;
+mod linux;
 mod permit;
-#[cfg(target_os = "linux")]
-mod processes;
-#[cfg(target_os = "linux")]
-mod scratch;
-#[cfg(target_os = "linux")]
-mod signature;
 
 #[cfg(target_os = "linux")]
-pub use create::{Space, create, is_place_of_devices};
+use linux::*;
 #[cfg(target_os = "linux")]
-pub use disk_identity::DiskIdentity;
-#[cfg(target_os = "linux")]
-pub use inspect::{Consent, Export, Inspection, SafetyError, inspect, inspect_export};
+pub use linux::{
+    Consent, DiskIdentity, Export, Inspection, SafetyError, ScratchFile, Signature, Space, create,
+    file_system, inspect, inspect_export, is_place_of_devices, signatures,
+};
 pub use permit::{Access, WritePermit};
-#[cfg(target_os = "linux")]
-pub use scratch::ScratchFile;
-#[cfg(target_os = "linux")]
-pub use signature::{Signature, signatures};

@@ -23,20 +23,14 @@
 //!
 //! Linux only; elsewhere the crate is empty.
 
-#[cfg(target_os = "linux")]
+#![cfg(target_os = "linux")]
+
 mod client;
-#[cfg(target_os = "linux")]
 mod memory;
-#[cfg(target_os = "linux")]
 mod message;
-#[cfg(target_os = "linux")]
 mod server;
-#[cfg(target_os = "linux")]
 mod version;
 
-#[cfg(target_os = "linux")]
 pub use client::{ClientError, VfioUserFunction, Waited};
-#[cfg(target_os = "linux")]
 pub use message::ProtocolError;
-#[cfg(target_os = "linux")]
 pub use server::{ClientEnd, ServerCounters, ServerError, VfioUserServer};

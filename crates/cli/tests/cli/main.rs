@@ -22,7 +22,7 @@ mod live;
 mod loops;
 mod memory;
 #[cfg(target_os = "linux")]
-#[path = "../../../bench/src/tests/network/server.rs"]
+#[path = "../../../bench/src/linux/tests/network/server.rs"]
 #[expect(dead_code, reason = "the tests of the initiator use more of it")]
 mod nbd_server;
 #[cfg(target_os = "linux")]

@@ -11,10 +11,11 @@ use ssdyno_workload::{FioFile, FioFiles, TargetFacts};
 
 use crate::engine::passthrough::{Generic, block_device_of};
 use crate::error::BenchError;
+use crate::is_network;
 use crate::lock::lock;
 use crate::network::protocol::Trouble;
-use crate::network::{Remote, RemoteFile, is_network};
-use crate::options::{NULL, Opening, PageCache, SyncWrites};
+use crate::network::{Remote, RemoteFile};
+use crate::options::{NULL, PageCache, SyncWrites};
 use ssdyno_safety::file_system::{self, is_of_the_kernel};
 use ssdyno_safety::{Access, ScratchFile};
 
@@ -28,6 +29,14 @@ const BUSY_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Size of a page, to which everybody can be aligned.
 const PAGE_BYTES: u32 = 4096;
+
+/// How a target is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Opening {
+    pub(crate) sync_writes: SyncWrites,
+    pub(crate) page_cache: PageCache,
+    pub(crate) shared: bool,
+}
 
 /// What a target is.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ const TARGET: &str = "iqn.2026-01.org.ssdyno:test";
 
 /// A small SSD that trims, as a unit.
 fn serve(unit: UnitOptions) -> IscsiServer {
-    let config = Config::parse(include_str!("../../../ssd/tests/small_nvme.toml")).unwrap();
+    let config = Config::parse(include_str!("../../../../ssd/tests/small_nvme.toml")).unwrap();
     let ssd = Ssd::new(&config, 7).unwrap();
     let serial = "0001".to_owned();
     let options = DiskOptions { product: "TEST".to_owned(), serial, unit };

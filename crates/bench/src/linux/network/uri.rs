@@ -203,7 +203,7 @@ fn decode(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::is_network;
+    use crate::is_network;
 
     #[test]
     fn names_are_taken_apart() {

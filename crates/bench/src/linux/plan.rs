@@ -15,11 +15,12 @@ use crate::engine::passthrough::block_device_of;
 use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
 use crate::engine::why_not::{WhyNot, why_not};
 use crate::error::BenchError;
+use crate::is_network;
 use crate::method::{ReapWait, SubmitStrategy};
-use crate::network::is_network;
-use crate::options::{BenchOptions, EngineKind, Opening, PageCache};
+use crate::options::{BenchOptions, EngineKind, PageCache};
 use crate::run::BenchRun;
 use crate::share;
+use crate::target::Opening;
 use crate::target::{Kind, RealTarget};
 
 /// Slots of an open loop or a trace without its own bound; a request that finds none waits, and the

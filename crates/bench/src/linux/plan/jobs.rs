@@ -9,8 +9,9 @@ use ssdyno_workload::{
 use super::{JobPlan, LoadPlan, Means, ONE_AT_A_TIME, THREADS_MAX};
 use crate::engine::uring::SLOTS_MAX;
 use crate::error::BenchError;
-use crate::options::{BenchOptions, Opening, PageCache, SyncWrites};
+use crate::options::{BenchOptions, PageCache, SyncWrites};
 use crate::run::BenchRun;
+use crate::target::Opening;
 use crate::target::RealTarget;
 
 /// Most threads of a run.
