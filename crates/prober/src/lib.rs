@@ -33,7 +33,9 @@ pub use counters::{PowerSensors, SystemCounters};
 pub use open_metrics::{
     MetricKind, MetricLabels, MetricPoint, OpenMetricsError, OpenMetricsWriter, read_open_metrics,
 };
-pub use origin::{DriveOrigin, FileOrigin, MachineOrigin, StorageOrigin, drive_serial};
+pub use origin::{
+    DriveOrigin, FileOrigin, MachineOrigin, StorageOrigin, drive_model, drive_serial, names, value,
+};
 pub use prober::{Prober, ProberError, ProberOptions};
 pub use sample::{
     CpuFractions, DiscardRates, DiskRates, FlushRates, KernelActivity, MemoryLevels, NetworkRates,

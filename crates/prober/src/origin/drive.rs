@@ -138,20 +138,13 @@ impl DriveOrigin {
         // of the whole device, one level higher.
         let folder = if is_partition { path.parent()?.to_owned() } else { path.clone() };
         let queue = folder.join("queue");
-        let model = value(folder.join("device/model"));
-        // The file `vendor` of a PCI device holds a number such as `0x144d`. It is no
-        // name, and the model alone is better than both.
-        let vendor = value(folder.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x"));
         let backing = value(folder.join("loop/backing_file"));
         let mut lies_on = names(&folder.join("slaves"));
         lies_on.extend(backing.and_then(|file| name(Path::new(&file))));
         let drive = DriveOrigin {
             name: name(&folder)?,
             partition: if is_partition { name(&path) } else { None },
-            model: match (vendor, model) {
-                (Some(vendor), Some(model)) => Some(format!("{vendor} {model}")),
-                (_, model) => model,
-            },
+            model: drive_model(&folder),
             firmware: value(folder.join("device/firmware_rev"))
                 .or_else(|| value(folder.join("device/rev"))),
             serial_hash: drive_serial(&folder).map(|serial| hash(&serial)),
@@ -171,6 +164,17 @@ impl DriveOrigin {
             lies_on,
         };
         Some((drive, folder))
+    }
+}
+
+/// Vendor and model of the whole device that the kernel describes at `folder`.
+pub fn drive_model(folder: &Path) -> Option<String> {
+    let model = value(folder.join("device/model"))?;
+    // The file `vendor` of a PCI device holds a number such as `0x144d`. It is no
+    // name, and the model alone is better than both.
+    match value(folder.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x")) {
+        Some(vendor) => Some(format!("{vendor} {model}")),
+        None => Some(model),
     }
 }
 

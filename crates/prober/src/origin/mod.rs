@@ -14,7 +14,7 @@ mod machine;
 use std::fs;
 use std::path::Path;
 
-pub use drive::{DriveOrigin, drive_serial};
+pub use drive::{DriveOrigin, drive_model, drive_serial};
 pub use file::FileOrigin;
 pub use machine::MachineOrigin;
 use schemars::JsonSchema;
@@ -65,7 +65,7 @@ impl StorageOrigin {
 }
 
 /// The text of a short file without blanks around it; `None` if there is none.
-fn value(path: impl AsRef<Path>) -> Option<String> {
+pub fn value(path: impl AsRef<Path>) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     // Models and serial numbers are padded with blanks, some with zero bytes. They
     // would make two texts of the same drive differ.
@@ -80,7 +80,7 @@ fn number<T: std::str::FromStr>(path: impl AsRef<Path>) -> Option<T> {
 }
 
 /// The names in a directory, in order.
-fn names(directory: &Path) -> Vec<String> {
+pub fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

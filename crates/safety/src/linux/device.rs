@@ -6,7 +6,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use ssdyno_prober::drive_serial;
+use ssdyno_prober::{drive_model, drive_serial};
+pub(crate) use ssdyno_prober::{names, value};
 
 use crate::backing::{Identity, identity, of_loop};
 use crate::processes::Used;
@@ -64,26 +65,9 @@ pub(crate) struct Device {
     pub(crate) backing_file: Option<String>,
 }
 
-/// A text file of one value; `None` where it is not there or empty.
-pub(crate) fn value(path: impl AsRef<Path>) -> Option<String> {
-    let text = fs::read(path).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-    (!text.is_empty()).then(|| text.to_owned())
-}
-
 pub(crate) fn number(text: &str) -> Option<Number> {
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
-}
-
-/// Names in a directory of `/sys`, sorted.
-pub(crate) fn names(path: &Path) -> Vec<String> {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort_unstable();
-    names
 }
 
 impl System {
@@ -127,7 +111,7 @@ impl System {
             disk: is_partition.then(|| name_of(disk_path)),
             partitions,
             holders,
-            model: model(disk_path),
+            model: drive_model(disk_path),
             serial: drive_serial(disk_path),
             read_only: value(path.join("ro")).is_some_and(|text| text == "1"),
             backing_file: value(path.join("loop/backing_file")),
@@ -256,14 +240,6 @@ fn part(path: &Path) -> Option<Part> {
     let start: u64 = value(path.join("start")).and_then(|text| text.parse().ok()).unwrap_or(0);
     let (start_bytes, size_bytes) = (start.saturating_mul(512), sectors.saturating_mul(512));
     Some(Part { name: name_of(&path), number, start_bytes, size_bytes })
-}
-
-fn model(disk: &Path) -> Option<String> {
-    let model = value(disk.join("device/model"))?;
-    // Some buses have a number there, such as 0x1af4 of virtio. Only SCSI has a name, which
-    // belongs in front of the model.
-    let vendor = value(disk.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x"));
-    Some(vendor.map_or(model.clone(), |vendor| format!("{vendor} {model}")))
 }
 
 /// A line of mountinfo (proc_pid_mountinfo(5)).
