@@ -65,7 +65,7 @@ impl NvmeDriver {
 
     /// The driver's description of itself for the system (S1-47).
     pub fn flags(&self) -> DriverFlags {
-        let scsi = if self.config().scsi { DriverFlags::SCSI } else { DriverFlags::NONE };
+        let scsi = if self.config().scsi { DriverFlags::SCSI } else { DriverFlags::empty() };
         DriverFlags::BUS_MASTER | scsi
     }
 

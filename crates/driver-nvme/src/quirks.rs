@@ -7,8 +7,6 @@
 //! not use (namespace identifiers, subsystem names, thresholds of temperature, zeroes after deallocation,
 //! addresses of 48 bits, for which [`PciFunction`](ssdyno_pci::PciFunction) answers) are left out.
 
-use core::ops::{BitOr, BitOrAssign};
-
 use ssdyno_block::Time;
 use ssdyno_spec::nvme::IdentifyController;
 
@@ -16,49 +14,47 @@ use ssdyno_spec::nvme::IdentifyController;
 /// `NVME_QUIRK_DELAY_AMOUNT`, 2300 ms, found empirically).
 pub(crate) const READY_DELAY: Time = Time::from_ms(2300);
 
-/// The driver's special behaviour for a controller.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub struct Quirks(u16);
+bitflags::bitflags! {
+    /// The driver's special behaviour for a controller.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+    pub struct Quirks: u16 {
+        /// Requests are split at multiples of the largest transfer (MDTS), where the drive goes from one
+        /// stripe to the next: it is older than NOIOB. (Linux: `STRIPE_SIZE`.)
+        const STRIPE_IS_MAX_TRANSFER = 1;
+        /// Namespaces are counted up to NN: Identify knows CNS 0 and 1 only. (`IDENTIFY_CNS`)
+        const NO_NAMESPACE_LIST = 1 << 1;
+        /// After CC.EN is cleared, registers are left alone for 2.3 s. (`DELAY_BEFORE_CHK_RDY`)
+        const DELAY_BEFORE_READY = 1 << 2;
+        /// Write Zeroes is not used, whatever ONCS says. (`DISABLE_WRITE_ZEROES`)
+        const NO_WRITE_ZEROES = 1 << 3;
+        /// I/O submission queues are created with priority medium. (`MEDIUM_PRIO_SQ`)
+        const MEDIUM_PRIORITY = 1 << 4;
+        /// One interrupt vector for all queues. (`SINGLE_VECTOR`)
+        const SINGLE_VECTOR = 1 << 5;
+        /// MSI never fires; MSI-X and the pin do. (`BROKEN_MSI`)
+        const BROKEN_MSI = 1 << 6;
+        /// One I/O command at a time. (`QDEPTH_ONE`)
+        const ONE_COMMAND = 1 << 7;
+        /// Command identifiers must be below the size of the queue: they carry no generation.
+        /// (`SKIP_CID_GEN`)
+        const NO_GENERATION = 1 << 8;
+        /// Queue entries of 128 bytes, and identifiers that the admin queue and the I/O queue share: this
+        /// driver has neither, and refuses the controller. (`128_BYTES_SQES`, `SHARED_TAGS`)
+        const ENTRIES_OF_128_BYTES = 1 << 9;
+        /// Page lists begin at multiples of 512 bytes. (`DMAPOOL_ALIGN_512`)
+        const LISTS_OF_512_BYTES = 1 << 10;
+        /// No autonomous power state transitions. (`NO_APST`)
+        const NO_AUTONOMOUS_POWER = 1 << 11;
+        /// The deepest power state is not used. (`NO_DEEPEST_PS`)
+        const NO_DEEPEST_POWER = 1 << 12;
+        /// To suspend, the controller is shut down, also where a power state would do. (`SIMPLE_SUSPEND`)
+        const SUSPEND_BY_SHUTDOWN = 1 << 13;
+    }
+}
 
 impl Quirks {
     /// Nothing.
-    pub const NONE: Quirks = Quirks(0);
-    /// Requests are split at multiples of the largest transfer (MDTS), where the drive goes from one
-    /// stripe to the next: it is older than NOIOB. (Linux: `STRIPE_SIZE`.)
-    pub const STRIPE_IS_MAX_TRANSFER: Quirks = Quirks(1);
-    /// Namespaces are counted up to NN: Identify knows CNS 0 and 1 only. (`IDENTIFY_CNS`)
-    pub const NO_NAMESPACE_LIST: Quirks = Quirks(1 << 1);
-    /// After CC.EN is cleared, registers are left alone for 2.3 s. (`DELAY_BEFORE_CHK_RDY`)
-    pub const DELAY_BEFORE_READY: Quirks = Quirks(1 << 2);
-    /// Write Zeroes is not used, whatever ONCS says. (`DISABLE_WRITE_ZEROES`)
-    pub const NO_WRITE_ZEROES: Quirks = Quirks(1 << 3);
-    /// I/O submission queues are created with priority medium. (`MEDIUM_PRIO_SQ`)
-    pub const MEDIUM_PRIORITY: Quirks = Quirks(1 << 4);
-    /// One interrupt vector for all queues. (`SINGLE_VECTOR`)
-    pub const SINGLE_VECTOR: Quirks = Quirks(1 << 5);
-    /// MSI never fires; MSI-X and the pin do. (`BROKEN_MSI`)
-    pub const BROKEN_MSI: Quirks = Quirks(1 << 6);
-    /// One I/O command at a time. (`QDEPTH_ONE`)
-    pub const ONE_COMMAND: Quirks = Quirks(1 << 7);
-    /// Command identifiers must be below the size of the queue: they carry no generation.
-    /// (`SKIP_CID_GEN`)
-    pub const NO_GENERATION: Quirks = Quirks(1 << 8);
-    /// Queue entries of 128 bytes, and identifiers that the admin queue and the I/O queue share: this
-    /// driver has neither, and refuses the controller. (`128_BYTES_SQES`, `SHARED_TAGS`)
-    pub const ENTRIES_OF_128_BYTES: Quirks = Quirks(1 << 9);
-    /// Page lists begin at multiples of 512 bytes. (`DMAPOOL_ALIGN_512`)
-    pub const LISTS_OF_512_BYTES: Quirks = Quirks(1 << 10);
-    /// No autonomous power state transitions. (`NO_APST`)
-    pub const NO_AUTONOMOUS_POWER: Quirks = Quirks(1 << 11);
-    /// The deepest power state is not used. (`NO_DEEPEST_PS`)
-    pub const NO_DEEPEST_POWER: Quirks = Quirks(1 << 12);
-    /// To suspend, the controller is shut down, also where a power state would do. (`SIMPLE_SUSPEND`)
-    pub const SUSPEND_BY_SHUTDOWN: Quirks = Quirks(1 << 13);
-
-    /// True if all quirks of `other` are set.
-    pub const fn contains(self, other: Quirks) -> bool {
-        self.0 & other.0 == other.0
-    }
+    pub const NONE: Quirks = Quirks::empty();
 
     /// The table of devices: PCI vendor, device, quirks.
     pub fn devices() -> impl Iterator<Item = (u16, u16, Quirks)> {
@@ -80,25 +76,6 @@ impl Quirks {
                 && is(&identity.firmware, firmware)
         });
         entries.fold(Quirks::NONE, |all, entry| all | entry.3)
-    }
-}
-
-impl BitOr for Quirks {
-    type Output = Quirks;
-    fn bitor(self, other: Quirks) -> Quirks {
-        Quirks::or(self, other)
-    }
-}
-
-impl BitOrAssign for Quirks {
-    fn bitor_assign(&mut self, other: Quirks) {
-        *self = *self | other;
-    }
-}
-
-impl Quirks {
-    const fn or(self, other: Quirks) -> Quirks {
-        Quirks(self.0 | other.0)
     }
 }
 
@@ -128,9 +105,9 @@ static BY_DEVICE: &[(u16, u16, Quirks)] = &[
     // Dell Express Flash P4600.
     (INTEL, 0x0a55, STRIPES),
     // 600P, P3100.
-    (INTEL, 0xf1a5, Quirks::NO_DEEPEST_POWER.or(Quirks::MEDIUM_PRIORITY).or(NO_ZEROES)),
+    (INTEL, 0xf1a5, Quirks::NO_DEEPEST_POWER.union(Quirks::MEDIUM_PRIORITY).union(NO_ZEROES)),
     // QEMU's first controller.
-    (INTEL, 0x5845, Quirks::NO_NAMESPACE_LIST.or(NO_ZEROES)),
+    (INTEL, 0x5845, Quirks::NO_NAMESPACE_LIST.union(NO_ZEROES)),
     // O2 Micro 64 GB of the Steam Deck.
     (0x1217, 0x8760, Quirks::LISTS_OF_512_BYTES),
     // Silicon Motion, generic.
@@ -148,7 +125,7 @@ static BY_DEVICE: &[(u16, u16, Quirks)] = &[
     // Samsung PM1725.
     (0x144d, 0xa821, DELAY),
     // Samsung PM1725a.
-    (0x144d, 0xa822, DELAY.or(NO_ZEROES)),
+    (0x144d, 0xa822, DELAY.union(NO_ZEROES)),
     // Samsung PM9B1.
     (0x144d, 0xa80b, NO_ZEROES),
     // Samsung MZALQ256HBJD.
@@ -156,7 +133,7 @@ static BY_DEVICE: &[(u16, u16, Quirks)] = &[
     // Sandisk SN530.
     (0x15b7, 0x5008, Quirks::BROKEN_MSI),
     // Sandisk SN550.
-    (0x15b7, 0x5009, Quirks::BROKEN_MSI.or(Quirks::NO_DEEPEST_POWER)),
+    (0x15b7, 0x5009, Quirks::BROKEN_MSI.union(Quirks::NO_DEEPEST_POWER)),
     // Sandisk Skyhawk.
     (0x15b7, 0x2001, NO_ZEROES),
     // Phison E19.
@@ -200,10 +177,10 @@ static BY_DEVICE: &[(u16, u16, Quirks)] = &[
     // Solidigm P44 Pro.
     (0x025e, 0xf1ac, Quirks::NO_DEEPEST_POWER),
     // MacBook8,1 and some MacBook7,1: resets and loss of data with more than one command.
-    (APPLE, 0x2001, Quirks::SINGLE_VECTOR.or(Quirks::ONE_COMMAND)),
+    (APPLE, 0x2001, Quirks::SINGLE_VECTOR.union(Quirks::ONE_COMMAND)),
     // T2.
-    (APPLE, 0x2005, Quirks::SINGLE_VECTOR.or(Quirks::NO_GENERATION).or(Quirks::NO_NAMESPACE_LIST)
-        .or(Quirks::ENTRIES_OF_128_BYTES)),
+    (APPLE, 0x2005, Quirks::SINGLE_VECTOR.union(Quirks::NO_GENERATION).union(Quirks::NO_NAMESPACE_LIST)
+        .union(Quirks::ENTRIES_OF_128_BYTES)),
 ];
 
 /// Vendor, model and firmware without the spaces at their ends, empty for any (Linux: `core_quirks`).
@@ -216,7 +193,7 @@ static BY_IDENTITY: &[(u16, &str, &str, Quirks)] = &[
     // Kioxia CD6-V, HPE PE8030: timeouts pass under any load.
     (0x1e0f, "KCD6XVUL6T40", "", Quirks::NO_AUTONOMOUS_POWER),
     // Shares its PCI device with the 970 EVO Plus, which is well.
-    (0x144d, "Samsung Portable SSD X5", "", DELAY.or(Quirks::NO_DEEPEST_POWER)),
+    (0x144d, "Samsung Portable SSD X5", "", DELAY.union(Quirks::NO_DEEPEST_POWER)),
 ];
 
 #[cfg(test)]

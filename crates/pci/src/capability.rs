@@ -129,22 +129,24 @@ pub enum PciePort {
     Other(u8),
 }
 
+/// Codes, ports and their names.
+const PORTS: [(u8, PciePort, &str); 9] = [
+    (0x0, PciePort::Endpoint, "endpoint"),
+    (0x1, PciePort::LegacyEndpoint, "legacy endpoint"),
+    (0x4, PciePort::RootPort, "root port"),
+    (0x5, PciePort::Upstream, "upstream port"),
+    (0x6, PciePort::Downstream, "downstream port"),
+    (0x7, PciePort::ToPci, "bridge to PCI"),
+    (0x8, PciePort::FromPci, "bridge from PCI"),
+    (0x9, PciePort::Integrated, "integrated endpoint"),
+    (0xa, PciePort::EventCollector, "event collector"),
+];
+
 impl PciePort {
     fn of(code: u8) -> PciePort {
-        match code {
-            0x0 => PciePort::Endpoint,
-            0x1 => PciePort::LegacyEndpoint,
-            0x4 => PciePort::RootPort,
-            0x5 => PciePort::Upstream,
-            0x6 => PciePort::Downstream,
-            0x7 => PciePort::ToPci,
-            0x8 => PciePort::FromPci,
-            0x9 => PciePort::Integrated,
-            0xa => PciePort::EventCollector,
-            other => PciePort::Other(other),
-        }
+        let port = PORTS.iter().find(|(known, ..)| *known == code).map(|(_, port, _)| *port);
+        port.unwrap_or(PciePort::Other(code))
     }
-
     /// True if a link leads away from it, on which there is one device: number 0 (PCIe clause 7.3.1).
     pub fn has_one_device_behind(self) -> bool {
         matches!(self, PciePort::RootPort | PciePort::Downstream | PciePort::FromPci)
@@ -152,18 +154,8 @@ impl PciePort {
 
     /// The name of it.
     pub fn name(self) -> &'static str {
-        match self {
-            PciePort::Endpoint => "endpoint",
-            PciePort::LegacyEndpoint => "legacy endpoint",
-            PciePort::RootPort => "root port",
-            PciePort::Upstream => "upstream port",
-            PciePort::Downstream => "downstream port",
-            PciePort::ToPci => "bridge to PCI",
-            PciePort::FromPci => "bridge from PCI",
-            PciePort::Integrated => "integrated endpoint",
-            PciePort::EventCollector => "event collector",
-            PciePort::Other(_) => "port of unknown kind",
-        }
+        let port = PORTS.iter().find(|(_, port, _)| *port == self);
+        port.map_or("port of unknown kind", |(.., name)| name)
     }
 }
 

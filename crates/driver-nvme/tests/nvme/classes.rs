@@ -98,7 +98,7 @@ impl PciDriver for Disk {
         self.address
     }
     fn flags(&self) -> DriverFlags {
-        let start = if self.ready { DriverFlags::NONE } else { DriverFlags::PIN_AT_START };
+        let start = if self.ready { DriverFlags::empty() } else { DriverFlags::PIN_AT_START };
         DriverFlags::BUS_MASTER | start
     }
     fn start(&mut self, now: MonotonicTime) -> Result<(), DriverError> {

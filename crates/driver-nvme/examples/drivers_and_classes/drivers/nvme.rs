@@ -154,7 +154,7 @@ impl PciDriver for NvmeUnit {
 
     fn flags(&self) -> DriverFlags {
         let starts = self.driver.config().pin_first && !self.is_ready();
-        let pin = if starts { DriverFlags::PIN_AT_START } else { DriverFlags::NONE };
+        let pin = if starts { DriverFlags::PIN_AT_START } else { DriverFlags::empty() };
         self.driver.flags() | pin
     }
 
