@@ -133,8 +133,7 @@ impl Tasks {
             return self.fail(&transfer, DataError::UNEXPECTED_UNSOLICITED, out);
         }
         if extended {
-            let sense = Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT);
-            return self.refuse(&transfer, sense, out);
+            return self.refuse(&transfer, Sense::information_unit(), out);
         }
         self.proceed(t, nexus, transfer, out);
     }

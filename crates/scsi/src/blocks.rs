@@ -1,7 +1,7 @@
 //! Commands that read, write and verify blocks (SBC-3, clause 5).
 
 use ssdyno_spec::nvme::nvm;
-use ssdyno_spec::scsi::{AdditionalSense, opcode};
+use ssdyno_spec::scsi::opcode;
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::job::{After, Placing, Run, ScsiJob, Work};
@@ -76,7 +76,7 @@ fn byte_check(cdb: &[u8]) -> u8 {
 /// The data-out that a command needs and the translator sees.
 fn seen<'a>(request: &ScsiRequest<'a>, bytes: u64) -> Checked<&'a [u8]> {
     let data = usize::try_from(bytes).ok().and_then(|bytes| request.data_out.get(..bytes));
-    data.ok_or(Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT).into())
+    data.ok_or(Sense::information_unit().into())
 }
 
 impl ScsiTarget {
@@ -170,8 +170,7 @@ impl ScsiTarget {
         // A partial block would need a read-modify-write with the old content of the medium. The
         // target refuses it: the initiator has announced a length that its own data contradict.
         if came & ((1 << shift) - 1) != 0 {
-            let sense = Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT);
-            return Err(sense.into());
+            return Err(Sense::information_unit().into());
         }
         Ok(Extent { blocks: came >> shift, ..extent })
     }
@@ -237,8 +236,7 @@ impl ScsiTarget {
                 }
                 let needed = self.bytes(unit, if check == 3 { 1 } else { extent.blocks });
                 if request.data_out_bytes < needed {
-                    let sense = Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT);
-                    return Err(sense.into());
+                    return Err(Sense::information_unit().into());
                 }
                 if check == 1 && self.controller.optional.compare {
                     self.may_locate(job, unit, request, extent);
@@ -317,8 +315,7 @@ impl ScsiTarget {
         }
         let half = self.bytes(unit, extent.blocks);
         if request.data_out_bytes != 2 * half {
-            let sense = Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT);
-            return Err(sense.into());
+            return Err(Sense::information_unit().into());
         }
         let mut write = self.run(unit, nvm::WRITE, extent, Placing::Buffer);
         write.flags = force_unit_access(cdb);

@@ -147,8 +147,7 @@ impl ScsiTarget {
         let block = if no_data { &[][..] } else { request.data_out };
         if !no_data && (block.len() != block_bytes || request.data_out_bytes != block.len() as u64)
         {
-            let sense = Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT);
-            return Err(sense.into());
+            return Err(Sense::information_unit().into());
         }
         if self.controller.optional.write_zeroes && block.iter().all(|&byte| byte == 0) {
             let mut run = self.run(unit, nvm::WRITE_ZEROES, extent, Placing::Nothing);

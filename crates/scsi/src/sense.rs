@@ -49,6 +49,10 @@ impl Sense {
         sense.field = Some(FieldPointer { in_cdb: false, byte: byte as u16, bit: None });
         sense
     }
+    /// The data that came do not fit the command.
+    pub const fn information_unit() -> Sense {
+        Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT)
+    }
     /// LOGICAL BLOCK ADDRESS OUT OF RANGE.
     pub const fn out_of_range() -> Sense {
         Sense::illegal(AdditionalSense::LBA_OUT_OF_RANGE)

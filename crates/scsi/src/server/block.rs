@@ -65,22 +65,16 @@ pub(super) fn command(from: &NvmeCommand, block_shift: u8, writes_through: bool)
         nvm::WRITE_ZEROES => BlockAction::WriteZeroes,
         other => {
             debug_assert_eq!(other, nvm::FLUSH, "no other command comes from here");
-            let nothing = ScsiData::default();
-            return BlockCommand {
-                action: BlockAction::Flush,
-                offset_bytes: 0,
-                length_bytes: 0,
-                force_unit_access: false,
-                data: nothing,
-            };
+            BlockAction::Flush
         }
     };
+    let blocks = if action == BlockAction::Flush { 0 } else { from.blocks() };
     let writes = matches!(action, BlockAction::Write | BlockAction::WriteZeroes);
     BlockCommand {
         action,
         offset_bytes: from.lba() << block_shift,
         // The server's limits keep it within 32 bits.
-        length_bytes: from.blocks() << block_shift,
+        length_bytes: blocks << block_shift,
         force_unit_access: from.dwords[2] >> 30 & 1 == 1 || writes && writes_through,
         data: from.data,
     }
@@ -88,18 +82,13 @@ pub(super) fn command(from: &NvmeCommand, block_shift: u8, writes_through: bool)
 
 /// As the common part counts ends.
 pub(super) fn status(action: BlockAction, end: BlockEnd) -> NvmeStatus {
-    /// Media and data integrity errors: write fault, unrecovered read error.
-    const WRITE_FAULT: NvmeStatus = NvmeStatus::from_bits(2 << 8 | 0x80);
-    const UNRECOVERED_READ: NvmeStatus = NvmeStatus::from_bits(2 << 8 | 0x81);
-    /// Generic: namespace is write protected.
-    const WRITE_PROTECTED: NvmeStatus = NvmeStatus::from_bits(0x20);
     match end {
         BlockEnd::Done => NvmeStatus::SUCCESS,
         BlockEnd::MediumError => match action {
-            BlockAction::Read | BlockAction::Verify => UNRECOVERED_READ,
-            _ => WRITE_FAULT,
+            BlockAction::Read | BlockAction::Verify => NvmeStatus::UNRECOVERED_READ,
+            _ => NvmeStatus::WRITE_FAULT,
         },
-        BlockEnd::ReadOnly => WRITE_PROTECTED,
+        BlockEnd::ReadOnly => NvmeStatus::WRITE_PROTECTED,
         BlockEnd::DeviceError => NvmeStatus::INTERNAL_ERROR,
         BlockEnd::NoData => NvmeStatus::DATA_TRANSFER_ERROR,
         BlockEnd::Aborted => NvmeStatus::ABORT_REQUESTED,
