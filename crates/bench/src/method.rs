@@ -4,8 +4,6 @@
 //! whether the job sleeps or spins meanwhile. No part is found by trial unless requested (see `tuning`): figures of two
 //! runs can be compared only if both used the same method.
 
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_figures::MethodSettings;
@@ -45,14 +43,6 @@ impl Method {
     }
 }
 
-impl FromStr for Method {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Method, String> {
-        let known = Method::ALL.into_iter().find(|method| method.name() == text);
-        known.ok_or_else(|| format!("`{text}` is not one of `default`, `efficient` and `latency`"))
-    }
-}
-
 ssdyno_block::named! {
     /// How a job waits for completions.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -63,17 +53,6 @@ ssdyno_block::named! {
         Sleep = "sleep",
         /// Polls for completions all the time (io_uring without IOPOLL). Uses a whole core.
         Spin = "spin",
-    }
-}
-
-impl FromStr for ReapWait {
-    type Err = String;
-    fn from_str(text: &str) -> Result<ReapWait, String> {
-        match text {
-            "sleep" => Ok(ReapWait::Sleep),
-            "spin" => Ok(ReapWait::Spin),
-            _ => Err(format!("`{text}` is neither `sleep` nor `spin`")),
-        }
     }
 }
 
@@ -135,14 +114,11 @@ mod tests {
 
     #[test]
     fn methods_are_what_they_are_documented_to_be() {
-        let of = |name: &str| {
-            name.parse::<Method>().map(|method| method.strategy().settings().to_string())
-        };
-        assert_eq!(of("default").unwrap(), "batch 1, submit 2, wait sleep");
-        assert_eq!(of("efficient").unwrap(), "batch all, submit all, wait sleep");
-        assert_eq!(of("latency").unwrap(), "batch 1, submit 1, wait spin");
+        let of = |method: Method| method.strategy().settings().to_string();
+        assert_eq!(of(Method::Default), "batch 1, submit 2, wait sleep");
+        assert_eq!(of(Method::Efficient), "batch all, submit all, wait sleep");
+        assert_eq!(of(Method::Latency), "batch 1, submit 1, wait spin");
         assert_eq!(Method::default().name(), "default");
-        assert!(of("fastest").is_err() && "auto".parse::<ReapWait>().is_err());
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! How a target is loaded, as far as it is not the workload's affair.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -23,18 +22,6 @@ pub enum EngineKind {
     Uring,
     /// One thread for each outstanding request, with pread(2) and pwrite(2).
     Threads,
-}
-
-impl FromStr for EngineKind {
-    type Err = String;
-    fn from_str(text: &str) -> Result<EngineKind, String> {
-        match text {
-            "auto" => Ok(EngineKind::Auto),
-            "io_uring" => Ok(EngineKind::Uring),
-            "threads" => Ok(EngineKind::Threads),
-            _ => Err(format!("`{text}` is not one of `auto`, `io_uring` and `threads`")),
-        }
-    }
 }
 
 /// Whether the machine is probed while the target is loaded (S4-18 … S4-20).

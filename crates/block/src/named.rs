@@ -25,6 +25,11 @@ macro_rules! named {
                     $($enum::$value => $text,)*
                 }
             }
+
+            /// The value that is called `text`.
+            $vis fn named(text: &str) -> Option<$enum> {
+                $enum::ALL.into_iter().find(|value| value.$name() == text)
+            }
         }
     };
 }

@@ -9,6 +9,7 @@ use ssdyno_session::{Batch, Pin, RealSpec, WriteSpec};
 use crate::args::positive_span;
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
+use crate::words::read_word;
 
 /// How a real target is loaded, and permissions to write to it.
 #[derive(Clone, Debug, Args)]
@@ -17,7 +18,7 @@ pub(crate) struct RealArgs {
     /// I/O engine (fio: ioengine): io_uring, threads (pread and pwrite, one thread per outstanding request)
     /// or auto (io_uring if the kernel needs no worker threads for it) [default: auto].
     #[arg(long, value_name = "ENGINE",
-          value_parser = PossibleValuesParser::new(["auto", "io_uring", "threads"]).try_map(|name| name.parse::<EngineKind>()))]
+          value_parser = PossibleValuesParser::new(["auto", "io_uring", "threads"]).try_map(read_word::<EngineKind>))]
     pub(crate) engine: Option<EngineKind>,
     /// Poll the device for completions instead of waiting for interrupts (fio: hipri). The device must have
     /// poll queues.
@@ -43,7 +44,7 @@ pub(crate) struct RealArgs {
     /// time), latency (one at a time, spinning: no wake-up latency, but uses a whole core) [default:
     /// default].
     #[arg(long, value_name = "METHOD", 
-          value_parser = PossibleValuesParser::new(Method::ALL.map(Method::name)).try_map(|name| name.parse::<Method>()))]
+          value_parser = PossibleValuesParser::new(Method::ALL.map(Method::name)).try_map(read_word::<Method>))]
     pub(crate) method: Option<Method>,
     /// Completions to wait for in one call, or all (fio: iodepth_batch_complete_min) [default: set by
     /// --method].
@@ -55,7 +56,7 @@ pub(crate) struct RealArgs {
     /// How jobs wait for completions: sleep (every latency includes the wake-up) or spin (uses a whole
     /// core) [default: set by --method].
     #[arg(long, value_name = "HOW", conflicts_with = "iopoll",
-          value_parser = PossibleValuesParser::new(["sleep", "spin"]).try_map(|how| how.parse::<ReapWait>()))]
+          value_parser = PossibleValuesParser::new(["sleep", "spin"]).try_map(read_word::<ReapWait>))]
     pub(crate) wait: Option<ReapWait>,
     /// Treat the target as hung when no request completes for this long [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]

@@ -14,7 +14,12 @@ where
     let schema = schema_of::<T>();
     let choices = schema["oneOf"].as_array().into_iter().flatten();
     let values: Vec<PossibleValue> = choices.filter_map(value).collect();
-    PossibleValuesParser::new(values).try_map(|word| serde_json::from_value(Value::String(word)))
+    PossibleValuesParser::new(values).try_map(read_word)
+}
+
+/// What `word` stands for.
+pub(crate) fn read_word<T: DeserializeOwned>(word: String) -> serde_json::Result<T> {
+    serde_json::from_value(Value::String(word))
 }
 
 /// A word and its meaning.

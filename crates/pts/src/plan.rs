@@ -57,8 +57,8 @@ impl fmt::Display for Test {
 impl FromStr for Test {
     type Err = String;
     fn from_str(text: &str) -> Result<Test, String> {
-        let found = Test::ALL.into_iter().find(|test| test.name() == text);
-        found.ok_or_else(|| format!("`{text}` is not one of iops, throughput and latency"))
+        Test::named(text)
+            .ok_or_else(|| format!("`{text}` is not one of iops, throughput and latency"))
     }
 }
 

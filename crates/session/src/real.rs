@@ -1,11 +1,10 @@
 //! Real targets: from a spec to a run in wall time, and from its errors back to the spec.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use ssdyno_bench::RealTarget;
-use ssdyno_bench::{BenchError, BenchOptions, BenchRun, Method, PageCache, Probing};
+use ssdyno_bench::{BenchError, BenchOptions, BenchRun, Method, PageCache, Probing, ReapWait};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_figures::{MethodResult, MethodSettings, RunLimits};
@@ -113,10 +112,10 @@ impl RealSpec {
         self.tune = false;
         // A part that is not set stays as it was asked for. The core is that of the whole run, see below.
         let MethodSettings { method: name, batch, submit, wait, pin: _ } = &method.settings;
-        set(&mut self.method, name.as_deref());
-        set(&mut self.batch, batch.as_deref());
-        set(&mut self.submit, submit.as_deref());
-        set(&mut self.wait, wait.as_deref());
+        set(&mut self.method, name.as_deref(), Method::named);
+        set(&mut self.batch, batch.as_deref(), |batch| batch.parse().ok());
+        set(&mut self.submit, submit.as_deref(), |submit| submit.parse().ok());
+        set(&mut self.wait, wait.as_deref(), ReapWait::named);
         if let (true, true, [core]) = (self.pin.is_none(), method.pinned, method.cores.as_slice()) {
             self.pin = Some(Pin::to(vec![*core as usize]));
         }
@@ -124,9 +123,9 @@ impl RealSpec {
 }
 
 /// Sets `key` to what `word` says, if it says something.
-fn set<T: FromStr>(key: &mut Option<T>, word: Option<&str>) {
+fn set<T>(key: &mut Option<T>, word: Option<&str>, read: fn(&str) -> Option<T>) {
     if let Some(word) = word {
-        *key = word.parse().ok();
+        *key = read(word);
     }
 }
 
@@ -291,7 +290,7 @@ mod tests {
         let again = RealSpec {
             batch: "16".parse().ok(),
             submit: "all".parse().ok(),
-            wait: Some(ssdyno_bench::ReapWait::Spin),
+            wait: Some(ReapWait::Spin),
             pin: Some(Pin::to(vec![1])),
             ..RealSpec::default()
         };

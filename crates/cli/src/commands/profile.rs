@@ -154,9 +154,8 @@ impl ProfileArgs {
 /// A parser of the methods that have no option of their own.
 fn of_method() -> impl TypedValueParser<Value = MethodName> {
     let methods = MethodName::ALL.into_iter().filter(|method| *method != MethodName::Map);
-    PossibleValuesParser::new(methods.map(MethodName::name)).try_map(|word| {
-        MethodName::ALL.into_iter().find(|method| method.name() == word).ok_or("unknown")
-    })
+    PossibleValuesParser::new(methods.map(MethodName::name))
+        .try_map(|word| MethodName::named(&word).ok_or("unknown"))
 }
 
 /// `10%` as 0.1.

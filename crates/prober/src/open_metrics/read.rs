@@ -37,10 +37,6 @@ ssdyno_block::named! {
 }
 
 impl MetricKind {
-    fn of(word: &str) -> Option<MetricKind> {
-        MetricKind::ALL.into_iter().find(|kind| kind.word() == word)
-    }
-
     /// What the names of its values have behind that of the family.
     pub(super) fn suffixes(self) -> &'static [&'static str] {
         match self {
@@ -142,7 +138,7 @@ impl Family {
         let rest = words.next().unwrap_or_default();
         match keyword {
             "TYPE" => {
-                let kind = MetricKind::of(rest);
+                let kind = MetricKind::named(rest);
                 self.kind = kind.ok_or_else(|| format!("`{rest}` is not a type of metric"))?;
             }
             "UNIT" => {

@@ -65,7 +65,7 @@ impl fmt::Display for Format {
 impl FromStr for Format {
     type Err = WorkloadError;
     fn from_str(text: &str) -> Result<Format, WorkloadError> {
-        Format::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
+        Format::named(text).ok_or_else(|| {
             let names = Format::ALL.map(Format::name).join(", ");
             let what = format!("`{text}` is not a trace format");
             WorkloadError::of_key("format", what, format!("use one of {names}"))
