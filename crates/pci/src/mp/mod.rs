@@ -1,6 +1,6 @@
 //! The MP table: what firmware of the APIC age says about processors, buses and interrupts (S1-14).
 //!
-//! Key types: [`MpTable`], [`IoInterrupt`]; errors: [`MpError`]. Sources: Intel MultiProcessor
+//! Key types: [`MpTable`], [`MpInterrupt`]; errors: [`MpError`]. Sources: Intel MultiProcessor
 //! Specification 1.4, chapter 4. The extended table (address maps) is skipped; default
 //! configurations, which have no table, are an error.
 
@@ -31,9 +31,9 @@ pub struct MpTable {
     /// The I/O APICs.
     pub io_apics: Vec<IoApic>,
     /// Where interrupts of buses arrive.
-    pub io_interrupts: Vec<IoInterrupt>,
+    pub io_interrupts: Vec<MpInterrupt>,
     /// Where interrupts of local APICs come from.
-    pub local_interrupts: Vec<LocalInterrupt>,
+    pub local_interrupts: Vec<MpInterrupt>,
     /// Size of the extended table, in bytes; it is not read.
     pub extended_bytes: u16,
 }
@@ -82,9 +82,9 @@ pub struct IoApic {
     pub address: u32,
 }
 
-/// Where an interrupt of a bus arrives (MP clause 4.3.4).
+/// Where an interrupt of a bus arrives: at an I/O APIC or at local APICs (MP clauses 4.3.4, 4.3.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IoInterrupt {
+pub struct MpInterrupt {
     /// 0 vectored, 1 non-maskable, 2 system management, 3 external (the PIC).
     pub kind: u8,
     /// Bits 1:0 polarity, bits 3:2 trigger; 0 is as the bus has it.
@@ -94,45 +94,28 @@ pub struct IoInterrupt {
     /// On PCI the pin in bits 1:0, 0 is INTA, and the device in bits 6:2 (MP clause D.3); else the
     /// line of the bus.
     pub source_irq: u8,
-    /// The I/O APIC; 255 is all of them.
-    pub io_apic: u8,
+    /// The APIC; 255 is all of its kind.
+    pub apic: u8,
     /// Its input.
     pub input: u8,
 }
 
-impl IoInterrupt {
+impl MpInterrupt {
     /// Device and pin, as an entry of a PCI bus packs them.
     pub fn pci_source(&self) -> (u8, Pin) {
         (self.source_irq >> 2 & 0x1f, Pin::from_zero_based(self.source_irq & 3))
     }
 }
 
-/// Where an interrupt arrives at local APICs (MP clause 4.3.5).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LocalInterrupt {
-    /// As for [`IoInterrupt`].
-    pub kind: u8,
-    /// As for [`IoInterrupt`].
-    pub flags: u16,
-    /// The bus it comes from.
-    pub source_bus: u8,
-    /// The line of the bus.
-    pub source_irq: u8,
-    /// The local APIC; 255 is all of them.
-    pub local_apic: u8,
-    /// Its input: 0 or 1.
-    pub input: u8,
-}
-
 impl MpTable {
     /// The entry of pin `pin` of `device` on PCI bus `bus`.
-    pub fn lookup(&self, bus: u8, device: u8, pin: Pin) -> Option<&IoInterrupt> {
+    pub fn lookup(&self, bus: u8, device: u8, pin: Pin) -> Option<&MpInterrupt> {
         self.of_device(bus, device).find(|entry| entry.pci_source().1 == pin)
     }
 
     /// The entries of all pins of `device` on PCI bus `bus`. Buses without an entry of their own
     /// are taken for PCI, as firmware forgets them.
-    pub fn of_device(&self, bus: u8, device: u8) -> impl Iterator<Item = &IoInterrupt> {
+    pub fn of_device(&self, bus: u8, device: u8) -> impl Iterator<Item = &MpInterrupt> {
         let mut of_bus = self.buses.iter().filter(move |entry| entry.id == bus);
         // A bus that the table does not declare counts as PCI: the caller asks only for buses of
         // PCI functions. A bus that is declared as ISA uses the same numbers with another meaning.

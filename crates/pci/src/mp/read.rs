@@ -11,7 +11,7 @@ use ssdyno_spec::pci::mp::{
     TABLE_SIGNATURE,
 };
 
-use super::{IoApic, IoInterrupt, LocalInterrupt, MpBus, MpError, MpTable, Processor};
+use super::{IoApic, MpBus, MpError, MpInterrupt, MpTable, Processor};
 
 impl MpTable {
     /// Finds the table in `memory`, which starts at physical address `base`: in the first KiB of the extended BIOS data
@@ -114,23 +114,20 @@ impl MpTable {
                 flags: e[3],
                 address: u32_at(e, 4),
             }),
-            ENTRY_IO_INTERRUPT => self.io_interrupts.push(IoInterrupt {
-                kind: e[1],
-                flags: u16_at(e, 2),
-                source_bus: e[4],
-                source_irq: e[5],
-                io_apic: e[6],
-                input: e[7],
-            }),
-            _ => self.local_interrupts.push(LocalInterrupt {
-                kind: e[1],
-                flags: u16_at(e, 2),
-                source_bus: e[4],
-                source_irq: e[5],
-                local_apic: e[6],
-                input: e[7],
-            }),
+            ENTRY_IO_INTERRUPT => self.io_interrupts.push(interrupt(e)),
+            _ => self.local_interrupts.push(interrupt(e)),
         }
+    }
+}
+
+fn interrupt(e: &[u8]) -> MpInterrupt {
+    MpInterrupt {
+        kind: e[1],
+        flags: u16_at(e, 2),
+        source_bus: e[4],
+        source_irq: e[5],
+        apic: e[6],
+        input: e[7],
     }
 }
 

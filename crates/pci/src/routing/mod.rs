@@ -46,7 +46,7 @@ pub struct Entry {
     /// Bridges between the function and the one that the entry is for; 0 is the function itself.
     pub bridges: usize,
     /// The I/O APIC; 255 is all of them.
-    pub io_apic: u8,
+    pub apic: u8,
     /// Its input. With one I/O APIC this is the number of the interrupt.
     pub input: u8,
 }
@@ -161,10 +161,10 @@ impl Route {
     fn explain(&self, text: &mut String) -> fmt::Result {
         match self.mp {
             None => write!(text, "no MP table; ")?,
-            Some(Ok(Entry { bridges, io_apic, input })) => {
+            Some(Ok(Entry { bridges, apic, input })) => {
                 let at = top(self.function, self.pin, self.steps.get(..bridges).unwrap_or(&[]));
                 write!(text, "the MP table leads {} of {} to input {input} of ", at.1, at.0)?;
-                match io_apic {
+                match apic {
                     0xff => write!(text, "all I/O APICs; ")?,
                     id => write!(text, "I/O APIC {id}; ")?,
                 }
@@ -257,7 +257,7 @@ fn look_up(
         // would receive the interrupt of the device with the same bus and number on segment 0.
         let entry = table.lookup(at.bus, at.device(), pin).filter(|_| at.segment == 0);
         if let Some(entry) = entry {
-            return Ok(Entry { bridges, io_apic: entry.io_apic, input: entry.input });
+            return Ok(Entry { bridges, apic: entry.apic, input: entry.input });
         }
     }
     let (at, pin) = top(function, pin, steps);

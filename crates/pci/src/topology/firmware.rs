@@ -9,7 +9,7 @@ use ssdyno_spec::pci::{COMMAND, INTERRUPT_LINE};
 use crate::assign::Apertures;
 use crate::bars::{set_bar, size_bars};
 use crate::config::{At, ConfigSpace};
-use crate::mp::{IoApic, IoInterrupt, MpBus, MpTable, Processor};
+use crate::mp::{IoApic, MpBus, MpInterrupt, MpTable, Processor};
 use crate::routing::steps;
 use crate::tree::Tree;
 use crate::window::Range;
@@ -76,12 +76,12 @@ pub fn boot(topology: &mut Topology, firmware: Firmware) -> Option<MpTable> {
         // Firmware lists only the root bus, as the MP specification allows. Devices behind bridges
         // must then be found by swizzling, which is the case that S1-15 examines.
         if address.bus == 0 && table.lookup(0, address.device(), pin).is_none() {
-            table.io_interrupts.push(IoInterrupt {
+            table.io_interrupts.push(MpInterrupt {
                 kind: INTERRUPT_VECTORED,
                 flags: 1,
                 source_bus: 0,
                 source_irq: address.device() << 2 | pin.zero_based(),
-                io_apic: 0,
+                apic: 0,
                 input: irq,
             });
         }

@@ -1,7 +1,7 @@
 //! S1-14: the MP table, after the MultiProcessor Specification 1.4, chapter 4.
 
 use proptest::prelude::*;
-use ssdyno_pci::mp::{IoApic, IoInterrupt, LocalInterrupt, MpBus, Processor};
+use ssdyno_pci::mp::{IoApic, MpBus, MpInterrupt, Processor};
 use ssdyno_pci::{MpError, MpTable, Pin};
 
 use crate::mp_write::{to_memory, to_table};
@@ -49,7 +49,7 @@ fn a_table_written_by_hand() {
     assert_eq!(table.io_apics, [IoApic { id: 2, version: 0x11, flags: 1, address: 0xfec0_0000 }]);
     assert_eq!((table.local_interrupts[0].kind, table.extended_bytes), (3, 0x10));
     assert_eq!(table.io_interrupts[1].pci_source(), (0x1d, Pin::D));
-    assert_eq!(table.lookup(0, 3, Pin::A).map(|entry| (entry.io_apic, entry.input)), Some((2, 16)));
+    assert_eq!(table.lookup(0, 3, Pin::A).map(|entry| (entry.apic, entry.input)), Some((2, 16)));
     assert_eq!(table.lookup(0, 0x1d, Pin::D).map(|entry| entry.input), Some(19));
     assert_eq!(table.lookup(0, 3, Pin::B), None);
     // Line 4 of the ISA bus is encoded like device 1 INTA, but is not an entry of a PCI pin.
@@ -80,12 +80,12 @@ fn names_of_buses_end_where_they_end() {
 /// MP clause 4.3.4: entries of NMI, SMI and the PIC are no interrupts of a pin, wherever they stand.
 #[test]
 fn only_vectored_entries_route_pins() {
-    let entry = |kind, input| IoInterrupt {
+    let entry = |kind, input| MpInterrupt {
         kind,
         flags: 0,
         source_bus: 0,
         source_irq: 3 << 2,
-        io_apic: 2,
+        apic: 2,
         input,
     };
     let mut table =
@@ -200,19 +200,24 @@ fn tables() -> impl Strategy<Value = MpTable> {
                 io_apics: vec![IoApic { id: 7, version: 1, flags: 1, address: 5 }],
                 io_interrupts: io
                     .into_iter()
-                    .map(|(kind, flags, source_bus, source_irq, io_apic, input)| IoInterrupt {
+                    .map(|(kind, flags, source_bus, source_irq, apic, input)| MpInterrupt {
                         kind,
                         flags,
                         source_bus,
                         source_irq,
-                        io_apic,
+                        apic,
                         input,
                     })
                     .collect(),
                 local_interrupts: local
                     .into_iter()
-                    .map(|(kind, flags, source_bus, source_irq, local_apic, input)| {
-                        LocalInterrupt { kind, flags, source_bus, source_irq, local_apic, input }
+                    .map(|(kind, flags, source_bus, source_irq, apic, input)| MpInterrupt {
+                        kind,
+                        flags,
+                        source_bus,
+                        source_irq,
+                        apic,
+                        input,
                     })
                     .collect(),
                 extended_bytes: 0,

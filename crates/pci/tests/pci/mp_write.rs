@@ -1,7 +1,7 @@
 //! Writing a table, as firmware does.
 
 use ssdyno_pci::MpTable;
-use ssdyno_pci::mp::{IoInterrupt, LocalInterrupt};
+use ssdyno_pci::mp::MpInterrupt;
 use ssdyno_spec::pci::mp::{
     ENTRY_BUS, ENTRY_IO_APIC, ENTRY_IO_INTERRUPT, ENTRY_LOCAL_INTERRUPT, ENTRY_PROCESSOR,
     FLOATING_BYTES, FLOATING_SIGNATURE, HEADER_BYTES, TABLE_SIGNATURE,
@@ -74,15 +74,15 @@ fn entries_to_bytes(of: &MpTable) -> Vec<Vec<u8>> {
         entries.push(entry);
     }
     for i in &of.io_interrupts {
-        let IoInterrupt { kind, flags, source_bus, source_irq, io_apic, input } = *i;
+        let MpInterrupt { kind, flags, source_bus, source_irq, apic, input } = *i;
         let [low, high] = flags.to_le_bytes();
-        let rest = [source_bus, source_irq, io_apic, input];
+        let rest = [source_bus, source_irq, apic, input];
         entries.push([&[ENTRY_IO_INTERRUPT, kind, low, high], &rest[..]].concat());
     }
     for i in &of.local_interrupts {
-        let LocalInterrupt { kind, flags, source_bus, source_irq, local_apic, input } = *i;
+        let MpInterrupt { kind, flags, source_bus, source_irq, apic, input } = *i;
         let [low, high] = flags.to_le_bytes();
-        let rest = [source_bus, source_irq, local_apic, input];
+        let rest = [source_bus, source_irq, apic, input];
         entries.push([&[ENTRY_LOCAL_INTERRUPT, kind, low, high], &rest[..]].concat());
     }
     entries

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ssdyno_pci::capability::Link;
-use ssdyno_pci::mp::IoInterrupt;
+use ssdyno_pci::mp::MpInterrupt;
 use ssdyno_pci::routing::quirks::{equation_2, pin_at_root, snippet_3_5, table_3_1};
 use ssdyno_pci::routing::{Entry, NoEntry, Via, swizzle};
 use ssdyno_pci::topology::{
@@ -24,12 +24,12 @@ const NVME: Identity = Identity {
 };
 const LINK: Link = Link { generation: 3, lanes: 4 };
 
-fn entry(bus: u8, device: u8, pin: Pin, input: u8) -> IoInterrupt {
+fn entry(bus: u8, device: u8, pin: Pin, input: u8) -> MpInterrupt {
     let source_irq = device << 2 | pin.zero_based();
-    IoInterrupt { kind: 0, flags: 0, source_bus: bus, source_irq, io_apic: 0, input }
+    MpInterrupt { kind: 0, flags: 0, source_bus: bus, source_irq, apic: 0, input }
 }
 
-fn table(entries: &[IoInterrupt]) -> MpTable {
+fn table(entries: &[MpInterrupt]) -> MpTable {
     MpTable { io_interrupts: entries.to_vec(), ..MpTable::default() }
 }
 
@@ -78,7 +78,7 @@ fn a_function_that_is_not_in_the_table_is_found_through_its_bridge() {
     // 01:03.0 INTA comes out of 00:05.0 as INTD.
     let mp = table(&[entry(0, 5, Pin::A, 16), entry(0, 5, Pin::D, 19)]);
     let route = Route::find(&tree, index, Some(&mp), None).unwrap();
-    assert_eq!(route.mp, Some(Ok(Entry { bridges: 1, io_apic: 0, input: 19 })));
+    assert_eq!(route.mp, Some(Ok(Entry { bridges: 1, apic: 0, input: 19 })));
     assert_eq!(route.chosen(), Some((Via::Swizzle, 19)));
     let steps: Vec<_> = route.steps.iter().map(|s| (s.bridge.to_string(), s.pin)).collect();
     assert_eq!(steps, [("0000:00:05.0".to_string(), Pin::D)]);

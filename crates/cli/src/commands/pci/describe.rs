@@ -334,7 +334,7 @@ fn routed(route: &Route) -> RoutedOutput {
         via: chosen.map_or("none", |(via, _)| via.name()),
         pin_at_root: Some(route.pin_at_root().to_string()),
         irq: chosen.map(|(_, irq)| irq),
-        io_apic: entry.map(|entry| entry.io_apic),
+        io_apic: entry.map(|entry| entry.apic),
         path: route.steps.iter().map(step).collect(),
         sources: sources.map(|(via, irq)| SourceOutput { via: via.name(), irq }).collect(),
         disagree: route.disagrees(),
