@@ -178,7 +178,7 @@ impl<D: Device> NvmeController<D> {
                 BadDoorbell::Register => AsynchronousEvent::INVALID_DOORBELL,
                 BadDoorbell::Value => AsynchronousEvent::INVALID_DOORBELL_VALUE,
             };
-            self.subsystem.log_refusal(NvmeStatus::INVALID_FIELD);
+            self.subsystem.logs.controller_error(NvmeStatus::INVALID_FIELD);
             self.subsystem.raise(event);
             self.send_events(now);
         }

@@ -56,7 +56,7 @@ impl<D: Device> NvmeController<D> {
             // The busy time of the health log counts while a command is outstanding. The test
             // comes before `promise`, which makes the controller busy.
             if queue != 0 && self.commands.is_idle() {
-                self.subsystem.io_begins(at);
+                self.subsystem.logs.busy(at);
             }
             // Places are kept for commands that are still on their way. Without this several
             // reads could bring more commands than there are slots.

@@ -88,7 +88,7 @@ impl<D: Device> NvmeController<D> {
         // next command, which needs a place.
         self.drop_command(slot);
         if command.queue != 0 && self.commands.is_idle() {
-            self.subsystem.io_ends(at);
+            self.subsystem.logs.idle(at);
         }
         self.counters.completions += 1;
         if bus.write(address, entry.as_bytes()).is_err() {

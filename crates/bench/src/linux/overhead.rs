@@ -148,10 +148,6 @@ impl Engine for Stretched {
         self.requests += self.null.reapable();
         self.null.reap(each);
     }
-
-    fn system_calls(&self) -> u64 {
-        0
-    }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ fn check_parts(config: &WorkloadConfig, jobs: u32, facts: &TargetFacts) -> Resul
     if each >= largest || largest == 0 {
         return Ok(());
     }
-    let length = range_length(config, facts);
+    let length = length_of(&config.address, facts);
     let what = format!(
         "{jobs} sequential streams of {largest} B do not fit in a range of {length} B: each would have {} B",
         length / u64::from(jobs)
@@ -108,11 +108,6 @@ fn share(
     Ok(mine)
 }
 
-/// Bytes that the workload has of the target.
-fn range_length(config: &WorkloadConfig, facts: &TargetFacts) -> u64 {
-    length_of(&config.address, facts)
-}
-
 /// Bytes from the start of the range of `address` to its end.
 pub(crate) fn length_of(address: &AddressPattern, facts: &TargetFacts) -> u64 {
     let (start, capacity) = (address.start.0, facts.capacity_bytes);
@@ -131,7 +126,7 @@ fn part_of_range(config: &WorkloadConfig, jobs: u32, facts: &TargetFacts) -> Opt
     let sequential = config.address.pattern == Pattern::Sequential
         || config.sequential_percent.is_some_and(|percent| percent > 0.0);
     let alignment = config.resolved().alignment.map_or(1, |alignment| alignment.0).max(1);
-    sequential.then(|| range_length(config, facts) / u64::from(jobs) / alignment * alignment)
+    sequential.then(|| length_of(&config.address, facts) / u64::from(jobs) / alignment * alignment)
 }
 
 /// The part of `whole` of one job: parts differ by one at most and sum to it.

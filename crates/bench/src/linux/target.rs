@@ -433,6 +433,14 @@ impl RealTarget {
         disk.filter(|disk| self.more.iter().all(|part| part.disk.as_ref() == Some(disk)))
     }
 
+    /// Gives up the lock at once: a ring that is being torn down holds the file for a while.
+    fn unlock(&self) {
+        for file in self.descriptors() {
+            // It goes with the file in any case.
+            let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
+        }
+    }
+
     /// The open file; `None` for `null:` and network targets.
     pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
         match &self.kind {
@@ -443,12 +451,8 @@ impl RealTarget {
 }
 
 impl Drop for RealTarget {
-    /// Gives up the lock at once: a ring that is being torn down holds the file for a while.
     fn drop(&mut self) {
-        for file in self.descriptors() {
-            // It goes with the file in any case.
-            let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
-        }
+        self.unlock();
     }
 }
 
@@ -459,10 +463,7 @@ pub(crate) struct Unlock(pub(crate) Arc<RealTarget>);
 
 impl Drop for Unlock {
     fn drop(&mut self) {
-        for file in self.0.descriptors() {
-            // Without it the lock goes a little later.
-            let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
-        }
+        self.0.unlock();
     }
 }
 

@@ -197,22 +197,10 @@ impl Logs {
 }
 
 impl<D: Device> NvmeSubsystem<D> {
-    /// The first I/O command is on its way.
-    pub fn io_begins(&mut self, at: Time) {
-        self.logs.busy(at);
-    }
-    /// The last I/O command completes.
-    pub fn io_ends(&mut self, at: Time) {
-        self.logs.idle(at);
-    }
     /// A command has failed: the error log reports it.
     #[cold]
     pub fn log_error(&mut self, failed: FailedCommand, command: &NvmCommand) {
         self.logs.command_error(failed, command, &self.namespaces);
-    }
-    /// The transport has refused something that is not a command.
-    pub fn log_refusal(&mut self, status: NvmeStatus) {
-        self.logs.controller_error(status);
     }
 
     /// Get Log Page (base 2.0c, clause 5.16).

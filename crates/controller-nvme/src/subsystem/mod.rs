@@ -90,7 +90,7 @@ pub struct NvmeSubsystem<D> {
     limits: DeviceLimits,
     namespaces: Namespaces,
     features: Features,
-    logs: Logs,
+    pub(crate) logs: Logs,
     events: Events,
     media: Media,
     datasets: Datasets,

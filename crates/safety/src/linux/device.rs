@@ -94,7 +94,10 @@ impl System {
         // the disk is looked at together with the partition.
         let mut look = vec![path.clone(), disk_path.to_owned()];
         look.extend(partitions.iter().map(|partition| path.join(&partition.name)));
-        let loops = self.loops_over_devices();
+        // The kernel does not list loop devices among the holders of a block device.
+        let loops = self.loops();
+        let over = |(name, below): (String, PathBuf)| Some((name, block_number(&below)?));
+        let loops: Vec<_> = loops.filter_map(over).collect();
         while let Some(path) = look.pop() {
             let itself = value(path.join("dev")).and_then(|text| number(&text));
             let above = loops.iter().filter(|(_, below)| Some(*below) == itself);
@@ -117,17 +120,6 @@ impl System {
             backing_file: value(path.join("loop/backing_file")),
             itself,
         })
-    }
-
-    /// Loop devices whose data lies on a block device, with the number of that: the kernel does not
-    /// list them among its holders.
-    fn loops_over_devices(&self) -> Vec<(String, Number)> {
-        let blocks = self.sys.join("block");
-        let below = |name: String| {
-            let backing = value(blocks.join(&name).join("loop/backing_file"))?;
-            Some((name, block_number(Path::new(&backing))?))
-        };
-        names(&blocks).into_iter().filter_map(below).collect()
     }
 
     /// Where `device`, its partitions or anything on top of it is mounted, or used as swap: one line
@@ -194,7 +186,8 @@ impl System {
             }
         }
         for (name, below) in self.loops() {
-            if below == wanted && apart != Some(&name) {
+            let file = of_loop(&Path::new("/dev").join(&name), &below);
+            if file == Some(wanted) && apart != Some(&name) {
                 users.push(format!("it is behind the loop device {name}"));
             }
         }
@@ -202,15 +195,13 @@ impl System {
         users
     }
 
-    /// All loop devices, each with its backing file.
-    fn loops(&self) -> Vec<(String, Identity)> {
+    /// All loop devices, each with the name that its backing file or device had.
+    fn loops(&self) -> impl Iterator<Item = (String, PathBuf)> {
         let blocks = self.sys.join("block");
-        let below = |name: String| {
-            let path = value(blocks.join(&name).join("loop/backing_file"))?;
-            let file = of_loop(&Path::new("/dev").join(&name), Path::new(&path))?;
-            Some((name, file))
-        };
-        names(&blocks).into_iter().filter_map(below).collect()
+        names(&blocks).into_iter().filter_map(move |name| {
+            let below = value(blocks.join(&name).join("loop/backing_file"))?;
+            Some((name, below.into()))
+        })
     }
 
     fn lines(&self, name: &str) -> Vec<String> {

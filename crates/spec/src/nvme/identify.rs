@@ -421,3 +421,29 @@ impl NamespaceDescriptor {
     /// The command set: 1 byte, 0 is NVM.
     pub const COMMAND_SET: u8 = 4;
 }
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::FromZeros;
+
+    use super::IdentifyNamespace;
+
+    #[test]
+    fn the_format_in_use_is_named_by_six_bits() {
+        let mut identify = IdentifyNamespace::new_zeroed();
+        // Two formats: 512 B, and 4096 B with 8 B of metadata, in use.
+        identify.lba_format[0].data_shift = 9;
+        identify.lba_format[1].data_shift = 12;
+        identify.format = 1;
+        assert_eq!((identify.format_index(), identify.block_bytes()), (1, Some(4096)));
+        // Bit 4 is the place of metadata.
+        identify.format = 0x10;
+        assert_eq!((identify.format_index(), identify.block_bytes()), (0, Some(512)));
+        identify.format = 0x41;
+        identify.lba_format[33].data_shift = 13;
+        assert_eq!((identify.format_index(), identify.block_bytes()), (33, Some(8192)));
+        // No block has that size.
+        identify.lba_format[33].data_shift = 200;
+        assert_eq!(identify.block_bytes(), None);
+    }
+}

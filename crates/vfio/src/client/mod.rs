@@ -201,7 +201,7 @@ impl VfioUserFunction {
         let interest = |event| PollFd::new(event, PollFlags::IN);
         let mut ready: Vec<PollFd<'_>> = self.events.iter().map(interest).collect();
         ready.push(PollFd::new(&self.socket, PollFlags::IN));
-        match poll(&mut ready, Some(&timespec(limit))) {
+        match poll(&mut ready, Timespec::try_from(limit).ok().as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error),
         }
@@ -346,7 +346,7 @@ impl VfioUserFunction {
             }
             let left = self.patience.saturating_sub(start.elapsed());
             let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
-            match poll(&mut ready, Some(&timespec(left))) {
+            match poll(&mut ready, Timespec::try_from(left).ok().as_ref()) {
                 Ok(0) if left.is_zero() => {
                     return Err(ClientError::Late { command: code, limit: self.patience });
                 }
@@ -382,10 +382,6 @@ impl VfioUserFunction {
             Err(error) => Err(ProtocolError::from(error).into()),
         }
     }
-}
-
-fn timespec(limit: Duration) -> Timespec {
-    Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) }
 }
 
 fn bytes_of<T>() -> zerocopy::little_endian::U32 {

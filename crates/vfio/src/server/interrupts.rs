@@ -261,8 +261,7 @@ impl Line {
     fn signal(&self) -> bool {
         let Some(event) = &self.event else { return false };
         let mut ready = [PollFd::new(event, PollFlags::OUT)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut ready, Some(&now)).is_ok_and(|ready| ready > 0)
+        poll(&mut ready, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
             && write(event, &1_u64.to_ne_bytes()).is_ok()
     }
 }

@@ -158,10 +158,7 @@ impl<D> Drop for VfioUserServer<D> {
 
 /// Until a message comes, or the time is over.
 fn sleep(socket: &UnixStream, left: Option<Duration>) -> Result<(), Errno> {
-    let limit = left.map(|left| Timespec {
-        tv_sec: left.as_secs() as i64,
-        tv_nsec: i64::from(left.subsec_nanos()),
-    });
+    let limit = left.and_then(|left| Timespec::try_from(left).ok());
     let mut ready = [PollFd::new(socket, PollFlags::IN)];
     match poll(&mut ready, limit.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),

@@ -45,10 +45,6 @@ impl Engine for Null {
             each(slot, outcome);
         }
     }
-
-    fn system_calls(&self) -> u64 {
-        0
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use std::time::Duration;
 use io_uring::{cqueue, opcode, squeue, types};
 use rustix::fs::{FileType, Mode, OFlags};
 use ssdyno_block::{Op, Request};
+use ssdyno_spec::nvme::IdentifyNamespace;
+use zerocopy::{FromZeros, IntoBytes};
 
 use super::nvme_command::{self, BYTES, Namespace, RANGE_BYTES};
 use super::uring::{Ring, Setup};
@@ -28,9 +30,6 @@ const NAMESPACE_ID: libc::Ioctl = 0x4E40;
 /// `NVME_IOCTL_ADMIN_CMD`: `_IOWR('N', 0x41, struct nvme_admin_cmd)`.
 // The number is unsigned in glibc and signed in musl: the same bits.
 const ADMIN: libc::Ioctl = 0xC048_4E41_u32 as libc::Ioctl;
-
-/// Bytes of an Identify Namespace structure (base specification 2.0, clause 5.17).
-const IDENTIFY_BYTES: usize = 4096;
 
 /// The block device of the generic NVMe device `name`: `/dev/nvme0n1` for `/dev/ng0n1`. `None` for other files.
 pub fn block_device_of(name: &str) -> Option<String> {
@@ -78,10 +77,10 @@ impl Generic {
             return refuse(format!("{name} and its block device are different namespaces"));
         }
         let identified = identify(&file, nsid).map_err(failed)?;
-        let format = Format::of(&identified);
+        let format = identified.lba_format[usize::from(identified.format_index())];
         // Commands would have to carry the metadata of each block, and this engine has no memory
         // for it. Refusing is better than figures of failed commands.
-        if format.metadata_bytes > 0 {
+        if format.metadata_bytes != 0 {
             return refuse(format!(
                 "the namespace has {} bytes of metadata per block, which ssdyno cannot send in \
                  passthrough commands",
@@ -90,10 +89,10 @@ impl Generic {
         }
         // Offsets are divided by the size of a block. With a wrong size every request would
         // reach another place of the drive.
-        if format.block_bytes != block_bytes {
+        let of_drive = identified.block_bytes().unwrap_or(0);
+        if of_drive != block_bytes {
             return refuse(format!(
-                "the drive reports blocks of {} bytes, the kernel {block_bytes} bytes",
-                format.block_bytes
+                "the drive reports blocks of {of_drive} bytes, the kernel {block_bytes} bytes"
             ));
         }
         Ok(Generic { file, namespace: Namespace { nsid, block_bytes } })
@@ -108,29 +107,6 @@ impl Generic {
     }
 }
 
-/// How a namespace is formatted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Format {
-    block_bytes: u32,
-    metadata_bytes: u16,
-}
-
-impl Format {
-    /// Of an Identify Namespace structure (NVM Command Set 1.0, clause 4.1.5.1, figures 97 and 98): FLBAS at 26
-    /// has the number of the format in bits 3:0 and, where there are more than 16, 6:5; each has 4 bytes from
-    /// 128 on: MS, and LBADS, a power of two.
-    fn of(identify: &[u8; IDENTIFY_BYTES]) -> Format {
-        let (flbas, formats) = (identify[26], identify[25]);
-        let high = if formats > 15 { flbas >> 5 & 3 } else { 0 };
-        let at = 128 + 4 * usize::from(high << 4 | flbas & 0xF);
-        let exponent = u32::from(identify[at + 2]);
-        Format {
-            block_bytes: 1_u32.checked_shl(exponent).unwrap_or(0),
-            metadata_bytes: u16::from_le_bytes([identify[at], identify[at + 1]]),
-        }
-    }
-}
-
 #[expect(unsafe_code, reason = "ioctl(2)")]
 fn namespace_id(file: &impl AsRawFd) -> io::Result<u32> {
     // SAFETY: the call has no argument, and answers with the identifier or -1.
@@ -139,14 +115,14 @@ fn namespace_id(file: &impl AsRawFd) -> io::Result<u32> {
 }
 
 #[expect(unsafe_code, reason = "ioctl(2)")]
-fn identify(file: &OwnedFd, nsid: u32) -> io::Result<Box<[u8; IDENTIFY_BYTES]>> {
-    let mut data = Box::new([0; IDENTIFY_BYTES]);
+fn identify(file: &OwnedFd, nsid: u32) -> io::Result<Box<IdentifyNamespace>> {
+    let mut data = Box::new(IdentifyNamespace::new_zeroed());
     // Identify (06h) with CNS 0: the namespace.
     let mut command = [0_u8; BYTES];
     command[0] = 0x06;
     command[4..8].copy_from_slice(&nsid.to_le_bytes());
-    command[24..32].copy_from_slice(&(data.as_mut_ptr() as u64).to_le_bytes());
-    command[36..40].copy_from_slice(&(IDENTIFY_BYTES as u32).to_le_bytes());
+    command[24..32].copy_from_slice(&(data.as_mut_bytes().as_mut_ptr() as u64).to_le_bytes());
+    command[36..40].copy_from_slice(&(size_of::<IdentifyNamespace>() as u32).to_le_bytes());
     // SAFETY: `command` has the length that the number of the call tells, and names `data` with its length; both
     // live until the call, which waits for the drive, returns.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), ADMIN, command.as_mut_ptr()) };
@@ -269,24 +245,6 @@ mod tests {
         let file = directory.path().join("ng0n1");
         std::fs::write(&file, "").unwrap();
         assert_eq!(block_device_of(file.to_str().unwrap()), None);
-    }
-
-    #[test]
-    fn formats_are_read_off_identify() {
-        let mut identify = [0; IDENTIFY_BYTES];
-        // Two formats: 512 B, and 4096 B with 8 B of metadata, in use.
-        (identify[25], identify[26]) = (1, 1);
-        identify[128..136].copy_from_slice(&[0, 0, 9, 0, 8, 0, 12, 0]);
-        assert_eq!(Format::of(&identify), Format { block_bytes: 4096, metadata_bytes: 8 });
-        identify[26] = 0x10;
-        assert_eq!(Format::of(&identify), Format { block_bytes: 512, metadata_bytes: 0 });
-        // Number 33 of 40: bits 6:5 count then.
-        (identify[25], identify[26]) = (39, 0x41);
-        identify[128 + 4 * 33 + 2] = 13;
-        assert_eq!(Format::of(&identify), Format { block_bytes: 8192, metadata_bytes: 0 });
-        // Values that no kernel has as a block size.
-        identify[128 + 4 * 33 + 2] = 200;
-        assert_eq!(Format::of(&identify).block_bytes, 0);
     }
 
     /// Every other file refuses the call by name, and no memory of ours is touched.

@@ -155,10 +155,6 @@ impl Engine for SlowToTake {
     fn reap(&mut self, mut each: impl FnMut(u32, Outcome)) {
         self.done.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
     }
-
-    fn system_calls(&self) -> u64 {
-        0
-    }
 }
 
 /// Of requests that are handed over in pairs the second pair begins when the first is handed over: what that took

@@ -47,10 +47,6 @@ impl Engine for Slow {
             self.given.drain(..).for_each(|slot| each(slot, 4096));
         }
     }
-
-    fn system_calls(&self) -> u64 {
-        0
-    }
 }
 
 fn of(complete: u32, waiting: ReapWait) -> SubmitStrategy {

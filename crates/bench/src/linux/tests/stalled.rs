@@ -57,10 +57,6 @@ impl Engine for Stalled {
             self.held.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
         }
     }
-
-    fn system_calls(&self) -> u64 {
-        0
-    }
 }
 
 /// What was recorded of 1000 arrivals a second for ten times `stall`, at most `depth` outstanding;
@@ -155,10 +151,6 @@ impl Engine for Forgetful {
 
     fn reap(&mut self, mut each: impl FnMut(u32, Outcome)) {
         self.done.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
-    }
-
-    fn system_calls(&self) -> u64 {
-        0
     }
 }
 
