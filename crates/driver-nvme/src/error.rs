@@ -202,15 +202,6 @@ pub enum AdminError {
         /// The requested value.
         bytes: u32,
     },
-    /// The driver failed while a synchronous command waited.
-    #[error(transparent)]
-    Failed(#[from] NvmeError),
-    /// The controller answered with an error.
-    #[error("the command ended with status {:#05x}", .0.bits())]
-    Status(NvmeStatus),
-    /// Given up in a reset.
-    #[error("the command was given up in a reset")]
-    Abandoned,
 }
 
 impl From<NoHeap> for NvmeError {

@@ -1,7 +1,9 @@
 //! Admin commands of callers, events, rescans.
 
 use ssdyno_block::{Time, Token};
-use ssdyno_driver_nvme::{AdminCommand, AdminError, DriverEvent, Feature, NvmeConfig, NvmeDriver};
+use ssdyno_driver_nvme::{
+    AdminCommand, AdminError, DriverEvent, DriverState, Feature, NvmeConfig, NvmeDriver,
+};
 use ssdyno_pci::{PciFunction, SimulatedPci};
 use ssdyno_spec::nvme::{
     AsynchronousEvent, AutonomousTransition, NvmeStatus, cns, feature, page, select,
@@ -91,15 +93,28 @@ fn synchronous_use() {
     let mut driver = NvmeDriver::new(NvmeConfig { ..config() });
     driver.start_and_wait(&mut pci, &mut clock).unwrap();
     let mut out = Vec::new();
-    let identify = AdminCommand::identify_controller();
-    let done = driver.admin_and_wait(&mut pci, &mut clock, &identify, &mut out).unwrap();
-    assert_eq!(done.data[77], 5, "MDTS");
-    let unknown = AdminCommand::format(1, 0);
-    assert_eq!(
-        driver.admin_and_wait(&mut pci, &mut clock, &unknown, &mut out),
-        Err(AdminError::Status(NvmeStatus::INVALID_OPCODE))
-    );
-    driver.shutdown_and_wait(&mut pci, &mut clock, &mut out).unwrap();
+    let mut ended =
+        |driver: &mut NvmeDriver, pci: &mut SimulatedPci<Double>, command: AdminCommand<'_>| {
+            let now = clock(pci);
+            driver.submit_admin(pci, now, &command, Token(9)).unwrap();
+            let mut done = Vec::new();
+            while done.is_empty() {
+                let now = clock(pci);
+                driver.poll(pci, now, &mut out);
+                driver.take_admin(&mut done);
+            }
+            done.remove(0)
+        };
+    let done = ended(&mut driver, &mut pci, AdminCommand::identify_controller());
+    assert_eq!((done.status, done.data[77]), (Some(NvmeStatus::SUCCESS), 5), "MDTS");
+    let done = ended(&mut driver, &mut pci, AdminCommand::format(1, 0));
+    assert_eq!(done.status, Some(NvmeStatus::INVALID_OPCODE));
+    let now = clock(&mut pci);
+    driver.shutdown(&mut pci, now).unwrap();
+    while driver.state() != DriverState::Stopped {
+        let now = clock(&mut pci);
+        driver.poll(&mut pci, now, &mut out);
+    }
     assert_eq!(pci.memory_bytes(), 0);
     assert!(pci.dma_allocate(1).is_ok());
     assert_eq!(pci.device().violations, Vec::<String>::new());
