@@ -220,7 +220,7 @@ pub struct Namespace {
 impl Namespace {
     /// From what the controller says about namespace `id`.
     pub fn new(id: u32, data: &IdentifyNamespace) -> Namespace {
-        let format = data.lba_format[usize::from(data.format_index())];
+        let format = data.format_in_use();
         let metadata_bytes = format.metadata_bytes.get();
         let block_bytes = data.block_bytes();
         let unusable = if data.protection & 0b111 != 0 {

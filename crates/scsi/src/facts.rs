@@ -1,5 +1,9 @@
 //! The facts about the controller and its namespaces that the translator needs.
 
+use ssdyno_spec::nvme::{IdentifyController, IdentifyNamespace};
+use zerocopy::little_endian::U16;
+use zerocopy::transmute_ref;
+
 /// The memory page that [`ControllerFacts::from_identify`] reckons MDTS in, where CAP.MPSMIN is 0.
 const PAGE_BYTES: u32 = 4096;
 
@@ -124,24 +128,24 @@ impl ControllerFacts {
     /// From the Identify Controller data structure (base 2.0c, figure 275). Properties that it does not report do not
     /// exist: [`Optional::saveable_cache`] is for the caller to ask.
     pub fn from_identify(data: &[u8; 4096]) -> ControllerFacts {
-        let oncs = u16::from_le_bytes([data[520], data[521]]);
-        let oacs = u16::from_le_bytes([data[256], data[257]]);
-        let bit = |word: u16, bit: u32| word >> bit & 1 == 1;
-        let mdts = u32::from(data[77]);
+        let data: &IdentifyController = transmute_ref!(data);
+        let bit = |word: u32, bit: u32| word >> bit & 1 == 1;
+        let (oncs, oacs) = (data.nvm_commands.get().into(), data.admin_commands.get().into());
+        let (mdts, sanitize) = (data.max_transfer, data.sanitize.get());
         ControllerFacts {
-            vendor_id: u16::from_le_bytes([data[0], data[1]]),
-            serial: array(&data[4..24]),
-            model: array(&data[24..64]),
-            firmware: array(&data[64..72]),
+            vendor_id: data.vendor.get(),
+            serial: data.serial,
+            model: data.model,
+            firmware: data.firmware,
             // A limit that does not fit into 32 bits counts as none.
             transfer_bytes_max: if mdts == 0 || mdts > 19 { 0 } else { PAGE_BYTES << mdts },
-            power_state_max: data[263].min(31),
-            compare_write_blocks_max: u32::from(u16::from_le_bytes([data[532], data[533]])) + 1,
-            volatile_write_cache: data[525] & 1 == 1,
+            power_state_max: data.power_states.min(31),
+            compare_write_blocks_max: u32::from(data.atomic_compare_write.get()) + 1,
+            volatile_write_cache: data.volatile_write_cache & 1 == 1,
             // VWC bits 2:1 are 10b if Flush with FFFFFFFFh is not supported. Controllers before
             // NVMe 1.4 report 00b for "not indicated", so only the explicit 10b selects a flush per
             // namespace.
-            flush_of_all: data[525] >> 1 & 3 != 2,
+            flush_of_all: data.volatile_write_cache >> 1 & 3 != 2,
             optional: Optional {
                 compare: bit(oncs, 0),
                 dataset_management: bit(oncs, 2),
@@ -149,14 +153,14 @@ impl ControllerFacts {
                 feature_select: bit(oncs, 4),
                 saveable_cache: false,
                 verify: bit(oncs, 7),
-                fused_compare_write: data[522] & 1 == 1,
+                fused_compare_write: data.fused_operations.get() & 1 == 1,
                 format: bit(oacs, 1),
                 // Bit 29 (NDI) is No-Deallocate Inhibited: such a controller deallocates after an
                 // overwrite. SCSI OVERWRITE promises that blocks read as the pattern, so it cannot
                 // offer the action.
-                sanitize_overwrite: data[328] & 4 != 0 && data[331] & 0x20 == 0,
-                sanitize_block_erase: data[328] & 2 != 0,
-                sanitize_crypto_erase: data[328] & 1 != 0,
+                sanitize_overwrite: bit(sanitize, 2) && !bit(sanitize, 29),
+                sanitize_block_erase: bit(sanitize, 1),
+                sanitize_crypto_erase: bit(sanitize, 0),
             },
         }
     }
@@ -230,47 +234,39 @@ impl NamespaceFacts {
 
     /// From the Identify Namespace data structure (NVM 1.0c, figure 97).
     pub fn from_identify(nsid: u32, data: &[u8; 4096]) -> NamespaceFacts {
-        let format = |index: usize| {
-            let at = 128 + 4 * index;
-            let metadata = u16::from_le_bytes([data[at], data[at + 1]]);
-            (metadata, 1_u32.checked_shl(u32::from(data[at + 2])).unwrap_or(0))
-        };
-        let last = usize::from(data[25]).min(FORMATS_MAX - 1);
-        // Bits 6:5 of FLBAS are reserved where 16 formats are enough.
-        let upper = if last < 16 { 0 } else { data[26] >> 5 & 3 };
-        let (metadata_bytes, block_bytes) = format(usize::from(upper << 4 | data[26] & 0xf));
+        let data: &IdentifyNamespace = transmute_ref!(data);
+        let in_use = data.format_in_use();
         let mut formats = [None; FORMATS_MAX];
-        for (index, slot) in formats.iter_mut().enumerate().take(last + 1) {
-            let (metadata, bytes) = format(index);
+        for (index, format) in
+            data.lba_format.iter().enumerate().take(usize::from(data.formats) + 1)
+        {
             // Formats with metadata are not offered: FORMAT UNIT could otherwise produce a
             // namespace that this translator then refuses (S1-46), and the unit would disappear.
-            *slot = (metadata == 0 && bytes >= 512).then_some((index as u8, bytes));
+            let bytes = format.block_bytes().filter(|_| format.metadata_bytes == 0);
+            formats[index] = bytes.map(|bytes| (index as u8, bytes));
         }
         // NSFEAT bit 4 (OPTPERF) says that NPWG and NPDG are defined. Without it the bytes are
         // reserved and zero, and a zero-based zero would report a granularity of one block.
-        let optperf = data[24] >> 4 & 1 == 1;
-        let granularity = |at: usize| match optperf {
-            true => u32::from(u16::from_le_bytes([data[at], data[at + 1]])) + 1,
-            false => 0,
-        };
+        let optperf = data.features >> 4 & 1 == 1;
+        let granularity = |blocks: U16| if optperf { u32::from(blocks.get()) + 1 } else { 0 };
         NamespaceFacts {
             nsid,
-            blocks: u64::from_le_bytes(array(&data[0..8])),
-            block_bytes,
-            metadata_bytes,
+            blocks: data.size.get(),
+            block_bytes: in_use.block_bytes().unwrap_or(0),
+            metadata_bytes: in_use.metadata_bytes.get(),
             formats,
-            eui64: array(&data[120..128]),
-            nguid: array(&data[104..120]),
-            deallocated_reads: match data[33] & 7 {
+            eui64: data.eui64,
+            nguid: data.guid,
+            deallocated_reads: match data.deallocate & 7 {
                 1 => DeallocatedReads::Zeroes,
                 2 => DeallocatedReads::Ones,
                 _ => DeallocatedReads::NotReported,
             },
-            write_zeroes_deallocates: data[33] >> 3 & 1 == 1,
-            thin: data[24] & 1 == 1,
-            write_protected: data[99] & 1 == 1,
-            write_granularity_blocks: granularity(64),
-            deallocate_granularity_blocks: granularity(68),
+            write_zeroes_deallocates: data.deallocate >> 3 & 1 == 1,
+            thin: data.features & 1 == 1,
+            write_protected: data.attributes & 1 == 1,
+            write_granularity_blocks: granularity(data.write_granularity),
+            deallocate_granularity_blocks: granularity(data.deallocate_granularity),
         }
     }
 

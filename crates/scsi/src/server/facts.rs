@@ -107,7 +107,6 @@ impl DiskFacts {
     /// The capabilities of the device, and its names.
     pub(crate) fn controller(&self) -> ControllerFacts {
         ControllerFacts {
-            vendor_id: 0,
             serial: self.serial,
             model: self.product,
             firmware: self.revision,
@@ -116,11 +115,9 @@ impl DiskFacts {
                 0 => 1 << 31,
                 most => most.min(1 << 31),
             },
-            power_state_max: 0,
-            compare_write_blocks_max: 1,
             volatile_write_cache: self.volatile_write_cache,
-            flush_of_all: true,
             optional: Optional { verify: true, write_zeroes: self.unmaps, ..Optional::default() },
+            ..ControllerFacts::named("", "", "")
         }
     }
 }

@@ -358,10 +358,21 @@ impl IdentifyNamespace {
     pub const fn format_index(&self) -> u8 {
         (self.format & 0xf) | (self.format >> 5 & 3) << 4
     }
+    /// The format in use. Bits 6:5 of its number are reserved where 16 formats are enough.
+    pub fn format_in_use(&self) -> LbaFormat {
+        let bits = if self.formats < 16 { 0xf } else { 0x3f };
+        self.lba_format[usize::from(self.format_index() & bits)]
+    }
     /// Bytes of a block, without metadata; `None` where the structure names no format.
     pub fn block_bytes(&self) -> Option<u32> {
-        let shift = self.lba_format[usize::from(self.format_index())].data_shift;
-        (9..32).contains(&shift).then(|| 1 << shift)
+        self.format_in_use().block_bytes()
+    }
+}
+
+impl LbaFormat {
+    /// Bytes of a block, without metadata; `None` where the format is not available.
+    pub fn block_bytes(&self) -> Option<u32> {
+        (9..32).contains(&self.data_shift).then(|| 1 << self.data_shift)
     }
 }
 
@@ -441,6 +452,8 @@ mod tests {
         assert_eq!((identify.format_index(), identify.block_bytes()), (0, Some(512)));
         identify.format = 0x41;
         identify.lba_format[33].data_shift = 13;
+        assert_eq!(identify.block_bytes(), Some(4096), "two formats have no use for bit 6");
+        identify.formats = 39;
         assert_eq!((identify.format_index(), identify.block_bytes()), (33, Some(8192)));
         // No block has that size.
         identify.lba_format[33].data_shift = 200;

@@ -77,7 +77,7 @@ impl Generic {
             return refuse(format!("{name} and its block device are different namespaces"));
         }
         let identified = identify(&file, nsid).map_err(failed)?;
-        let format = identified.lba_format[usize::from(identified.format_index())];
+        let format = identified.format_in_use();
         // Commands would have to carry the metadata of each block, and this engine has no memory
         // for it. Refusing is better than figures of failed commands.
         if format.metadata_bytes != 0 {
