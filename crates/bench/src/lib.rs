@@ -41,6 +41,6 @@ pub use linux::{
     probe,
 };
 pub use method::{ALL, Method, ReapWait, SubmitStrategy};
-pub use options::{BenchOptions, EngineKind, NULL, PageCache, Probing, SyncWrites};
+pub use options::{BenchOptions, EngineKind, NULL, PageCache, Probing};
 pub use run::{BenchMeasured, BenchRun, RowsPlace};
 pub use schemes::is_network;

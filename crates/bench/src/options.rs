@@ -36,18 +36,6 @@ pub enum Probing {
     Off,
 }
 
-/// The part of a write that is durable when it completes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SyncWrites {
-    /// Nothing: that takes a flush.
-    #[default]
-    No,
-    /// Its data, and the metadata that is needed to find it (open(2), O_DSYNC).
-    Data,
-    /// Everything about the file (O_SYNC).
-    Whole,
-}
-
 /// Whether requests pass the page cache of this machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PageCache {
@@ -70,8 +58,6 @@ pub struct BenchOptions {
     pub iopoll: bool,
     /// io_uring: a thread of the kernel takes submissions, at the price of a core.
     pub sqpoll: bool,
-    /// The part of a write that is durable when it completes.
-    pub sync_writes: SyncWrites,
     /// Whether requests pass the page cache.
     pub page_cache: PageCache,
     /// io_uring: a request that would have to wait in the kernel fails instead (RWF_NOWAIT).
@@ -109,7 +95,6 @@ impl Default for BenchOptions {
             engine: EngineKind::Auto,
             iopoll: false,
             sqpoll: false,
-            sync_writes: SyncWrites::No,
             // Through the page cache most requests would be answered by memory of this machine.
             // The figures of a run without options must be those of the device.
             page_cache: PageCache::Bypassed,

@@ -67,7 +67,6 @@ impl RealSpec {
             engine: self.engine.unwrap_or(usual.engine),
             iopoll: self.iopoll,
             sqpoll: self.sqpoll,
-            sync_writes: usual.sync_writes,
             page_cache: if self.buffered { PageCache::Emptied } else { usual.page_cache },
             nowait: usual.nowait,
             shared: usual.shared,

@@ -126,7 +126,7 @@ impl LoadPlan {
 
     /// How `run` wants its target to be opened.
     pub(crate) fn opening(run: &BenchRun) -> Result<Opening, BenchError> {
-        let BenchOptions { sync_writes, page_cache, shared, .. } = run.options;
+        let BenchOptions { page_cache, shared, .. } = run.options;
         let more = run.more.iter().map(|(name, _)| name);
         let generic = |name: &String| block_device_of(name).is_some();
         if !run.more.is_empty() && std::iter::once(&run.target).chain(more).any(generic) {
@@ -142,7 +142,7 @@ impl LoadPlan {
             Source::Jobs { jobs, .. } => {
                 jobs::opening(jobs, page_cache).map(|opening| Opening { shared, ..opening })
             }
-            _ => Ok(Opening { sync_writes, page_cache, shared }),
+            _ => Ok(Opening { page_cache, shared, ..Opening::default() }),
         }
     }
 

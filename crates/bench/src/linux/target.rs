@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use ssdyno_block::SECTOR_BYTES;
 use ssdyno_figures::{Warning, WarningKind};
-use ssdyno_workload::{FioFile, FioFiles, TargetFacts};
+use ssdyno_workload::{FioFile, FioFiles, FioSync, TargetFacts};
 
 use crate::engine::passthrough::{Generic, block_device_of};
 use crate::error::BenchError;
@@ -15,7 +15,7 @@ use crate::is_network;
 use crate::lock::lock;
 use crate::network::protocol::Trouble;
 use crate::network::{Remote, RemoteFile};
-use crate::options::{NULL, PageCache, SyncWrites};
+use crate::options::{NULL, PageCache};
 use ssdyno_safety::file_system::{self, is_of_the_kernel};
 use ssdyno_safety::{Access, ScratchFile};
 
@@ -33,7 +33,7 @@ const PAGE_BYTES: u32 = 4096;
 /// How a target is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Opening {
-    pub(crate) sync_writes: SyncWrites,
+    pub(crate) sync_writes: FioSync,
     pub(crate) page_cache: PageCache,
     pub(crate) shared: bool,
 }
@@ -191,7 +191,7 @@ impl RealTarget {
             let help = "measure reads only, or make the export writable on the server";
             return Err(Trouble::new(what, help).of(name));
         }
-        let durable = opening.sync_writes != SyncWrites::No;
+        let durable = opening.sync_writes != FioSync::None;
         if durable && writable && !facts.fua {
             return refuse(
                 "sync",
@@ -472,11 +472,11 @@ fn geometry(name: &str, what: &'static str, source: io::Error) -> BenchError {
 }
 
 /// The note about durable writes for a reader of the figures.
-fn durable(sync_writes: SyncWrites) -> Option<String> {
+fn durable(sync_writes: FioSync) -> Option<String> {
     let flag = match sync_writes {
-        SyncWrites::No => return None,
-        SyncWrites::Data => "O_DSYNC",
-        SyncWrites::Whole => "O_SYNC",
+        FioSync::None => return None,
+        FioSync::Data => "O_DSYNC",
+        FioSync::Whole => "O_SYNC",
     };
     Some(format!("a write is durable when it completes ({flag}): its latency includes the flush"))
 }
@@ -515,9 +515,9 @@ fn open(name: &str, access: &Access, opening: Opening) -> Result<(OwnedFd, bool)
         flags |= OFlags::EXCL;
     }
     flags |= match opening.sync_writes {
-        SyncWrites::No => OFlags::empty(),
-        SyncWrites::Data => OFlags::DSYNC,
-        SyncWrites::Whole => OFlags::SYNC,
+        FioSync::None => OFlags::empty(),
+        FioSync::Data => OFlags::DSYNC,
+        FioSync::Whole => OFlags::SYNC,
     };
     let past_cache = opening.page_cache == PageCache::Bypassed;
     let direct = if past_cache { flags | OFlags::DIRECT } else { flags };

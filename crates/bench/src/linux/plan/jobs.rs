@@ -9,7 +9,7 @@ use ssdyno_workload::{
 use super::{JobPlan, LoadPlan, Means, ONE_AT_A_TIME, THREADS_MAX};
 use crate::engine::uring::SLOTS_MAX;
 use crate::error::BenchError;
-use crate::options::{BenchOptions, PageCache, SyncWrites};
+use crate::options::{BenchOptions, PageCache};
 use crate::run::BenchRun;
 use crate::target::Opening;
 use crate::target::RealTarget;
@@ -77,18 +77,14 @@ pub(super) fn opening(jobs: &[FioJob], page_cache: PageCache) -> Result<Opening,
 }
 
 /// The part of a write that is durable when it completes: the target is opened once for all jobs.
-fn sync_writes(jobs: &[FioJob]) -> Result<SyncWrites, BenchError> {
+fn sync_writes(jobs: &[FioJob]) -> Result<FioSync, BenchError> {
     let mut writing = jobs.iter().filter(|job| job.changes_data()).map(|job| job.sync);
     let first = writing.next().unwrap_or_default();
     if writing.any(|other| other != first) {
         let why = "all jobs of a file that write must have the same value of sync";
         return Err(BenchError::option("sync", why));
     }
-    Ok(match first {
-        FioSync::None => SyncWrites::No,
-        FioSync::Data => SyncWrites::Data,
-        FioSync::Whole => SyncWrites::Whole,
-    })
+    Ok(first)
 }
 
 /// A plan for `jobs`; `notes` says how they are carried out.
@@ -219,10 +215,10 @@ mod tests {
             std::fs::write(file.path(), text).unwrap();
             sync_writes(&read_fio_jobs(file.path()).unwrap())
         };
-        assert_eq!(of("[a]\nrw=write\n").ok(), Some(SyncWrites::No));
-        assert_eq!(of("[a]\nrw=write\nsync=1\n[b]\nrw=read\n").ok(), Some(SyncWrites::Whole));
-        assert_eq!(of("[global]\nsync=dsync\nrw=rw\n[a]\n[b]\n").ok(), Some(SyncWrites::Data));
-        assert_eq!(of("[a]\nrw=read\nsync=1\n").ok(), Some(SyncWrites::No));
+        assert_eq!(of("[a]\nrw=write\n").ok(), Some(FioSync::None));
+        assert_eq!(of("[a]\nrw=write\nsync=1\n[b]\nrw=read\n").ok(), Some(FioSync::Whole));
+        assert_eq!(of("[global]\nsync=dsync\nrw=rw\n[a]\n[b]\n").ok(), Some(FioSync::Data));
+        assert_eq!(of("[a]\nrw=read\nsync=1\n").ok(), Some(FioSync::None));
         let mixed = of("[a]\nrw=write\nsync=1\n[b]\nrw=write\n").unwrap_err();
         assert!(mixed.to_string().contains("sync"), "{mixed}");
     }
