@@ -20,7 +20,7 @@ const CHUNK_BYTES: u32 = 16 * 1024;
 /// of 16 KiB, and kept: at most as many lists as commands.
 #[derive(Debug)]
 pub(crate) struct Lists {
-    pool: DmaPool,
+    pub(crate) pool: DmaPool,
 }
 
 impl Lists {
@@ -29,23 +29,6 @@ impl Lists {
     pub(crate) fn new(commands: u32, transfer_bytes: u32, bytes_min: u32) -> Result<Lists, NoHeap> {
         let bytes = list_bytes(transfer_bytes / PAGE_BYTES).max(bytes_min);
         Ok(Lists { pool: DmaPool::new(bytes, CHUNK_BYTES, commands)? })
-    }
-
-    /// Has `lists` free lists, or as many as there are commands.
-    pub(crate) fn reserve<F: PciFunction>(
-        &mut self,
-        f: &mut F,
-        lists: u32,
-    ) -> Result<(), FunctionError> {
-        self.pool.reserve(f, lists)
-    }
-
-    pub(crate) fn release<F: PciFunction>(&mut self, f: &mut F) {
-        self.pool.release(f);
-    }
-
-    pub(crate) fn pinned_bytes(&self) -> u64 {
-        self.pool.pinned_bytes()
     }
 
     /// Ranges of Dataset Management that a list has room for.
@@ -75,14 +58,6 @@ impl Lists {
         };
         // Lists of other commands come back; if there are none, waiting does not help.
         Err(if self.pool.taken() > 0 { IoError::Full } else { IoError::NoMemory { bytes } })
-    }
-
-    pub(crate) fn put_back(&mut self, list: DmaPiece) {
-        self.pool.put_back(list);
-    }
-
-    pub(crate) fn put_back_all(&mut self) {
-        self.pool.put_back_all();
     }
 
     /// Takes a list that was [prepared](Lists::prepare).

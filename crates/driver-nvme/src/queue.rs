@@ -92,12 +92,12 @@ impl IoQueue {
         let tag_bits = u32::BITS - commands.leading_zeros();
         let lines = [Line::new(commands)?, Line::new(commands)?, Line::new(commands)?];
         let mut lists = Lists::new(commands, new.transfer_bytes, new.list_bytes_min)?;
-        let reserved = lists.reserve(f, new.lists);
+        let reserved = lists.pool.reserve(f, new.lists);
         let rings = reserved.and_then(|()| both_rings(f, new.id, new.entries, new.stride));
         let (submission, completion) = match rings {
             Ok(rings) => rings,
             Err(error) => {
-                lists.release(f);
+                lists.pool.release(f);
                 return Err(error.into());
             }
         };
@@ -127,7 +127,7 @@ impl IoQueue {
     pub(crate) fn release<F: PciFunction>(&mut self, f: &mut F) {
         // The controller must be idle or the queue deleted by now. Until then the controller may
         // still write into this memory.
-        self.lists.release(f);
+        self.lists.pool.release(f);
         self.submission.free(f);
         self.completion.free(f);
     }
@@ -138,7 +138,7 @@ impl IoQueue {
 
     /// Memory for DMA that it has now, in bytes.
     pub(crate) fn pinned_bytes(&self) -> u64 {
-        self.submission.bytes() + self.completion.bytes() + self.lists.pinned_bytes()
+        self.submission.bytes() + self.completion.bytes() + self.lists.pool.pinned_bytes()
     }
 
     /// Slots that are not free.
@@ -390,7 +390,7 @@ impl IoQueue {
         // The controller reads the list at most until it completes the command. From here on the
         // list can serve another one.
         if slot.list != DmaPiece::NONE {
-            self.lists.put_back(core::mem::replace(&mut slot.list, DmaPiece::NONE));
+            self.lists.pool.put_back(core::mem::replace(&mut slot.list, DmaPiece::NONE));
         }
         let parent = slot.parent;
         // The first slot of a request stays taken until the last part has completed: it holds
@@ -454,7 +454,7 @@ impl IoQueue {
         }
         // The controller is idle, so it reads no list any more. All lists go back at once, which
         // is less work than one by one.
-        self.lists.put_back_all();
+        self.lists.pool.put_back_all();
         self.lines.iter_mut().for_each(Line::clear);
         true
     }

@@ -3,7 +3,7 @@
 //! The socket never waits; the job does, in ppoll(2), when nothing is there. Data goes directly from and to the buffers
 //! of the slots: write data is not copied first, and the data of long reads is received in place.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Network {
     ) -> io::Result<Network> {
         // A socket that waits could be stuck in sending while the server waits for us to
         // receive. Without waiting both directions make progress in one thread.
-        link.stream.set_nonblocking(true)?;
+        link.stream.0.set_nonblocking(true)?;
         link.protocol.prepare(slots, fua);
         Ok(Network {
             link,
@@ -200,7 +200,7 @@ impl Network {
             let length = request.map_or(0, |request| request.length_bytes as usize);
             &self.buffers.written(slot, length)[range]
         });
-        self.link.stream.write_vectored(&parts[..count])
+        self.link.stream.0.write_vectored(&parts[..count])
     }
 
     /// The first `bytes` are sent.
@@ -252,9 +252,9 @@ impl Network {
                 let room = range.len() + staging.len();
                 let mut parts =
                     [IoSliceMut::new(&mut place[range.clone()]), IoSliceMut::new(staging)];
-                (room, range.len(), self.link.stream.read_vectored(&mut parts)?)
+                (room, range.len(), self.link.stream.0.read_vectored(&mut parts)?)
             }
-            None => (staging.len(), 0, self.link.stream.read(staging)?),
+            None => (staging.len(), 0, self.link.stream.0.read(staging)?),
         };
         if read == 0 {
             self.give_up_for(CLOSED.to_owned());

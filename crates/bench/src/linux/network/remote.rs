@@ -1,6 +1,6 @@
 //! The known facts about a network target, and its idle connections.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -103,8 +103,8 @@ impl Drop for Remote {
         let idle = self.idle.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (_, Link { mut stream, mut protocol }) in idle.drain(..) {
             // The code does not wait for it: a socket that takes no 48 bytes is closed without.
-            let _ = stream.set_nonblocking(true);
-            let _ = stream.write_vectored(&[io::IoSlice::new(&protocol.goodbye())]);
+            let _ = stream.0.set_nonblocking(true);
+            let _ = stream.0.write_vectored(&[io::IoSlice::new(&protocol.goodbye())]);
         }
     }
 }
@@ -118,7 +118,7 @@ fn is_alive(link: &mut Link, idle: Duration) -> bool {
     if !arrived && idle < IDLE_TRUSTED {
         return true;
     }
-    let asked = stream.set_nonblocking(false);
+    let asked = stream.0.set_nonblocking(false);
     asked.is_ok() && protocol.is_alive(stream, arrived, Instant::now() + ALIVE_WITHIN)
 }
 

@@ -1,6 +1,6 @@
 //! Sockets: TCP and local ones, with a moment at which waiting ends.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use super::uri::Address;
 
 /// A connected socket, TCP or local: what is used of the one's methods does the same with the other.
 #[derive(Debug)]
-pub(crate) struct Stream(TcpStream);
+pub(crate) struct Stream(pub(crate) TcpStream);
 
 impl Stream {
     /// Connects, until `deadline` at the latest; of the addresses of a host the first that answers.
@@ -34,11 +34,6 @@ impl Stream {
                 Err(last)
             }
         }
-    }
-
-    /// Whether calls return at once where they would have to wait.
-    pub(crate) fn set_nonblocking(&self, yes: bool) -> io::Result<()> {
-        self.0.set_nonblocking(yes)
     }
 
     /// Whether there is something to read: bytes, or the end of the connection.
@@ -87,18 +82,6 @@ impl Stream {
             }
         }
         Ok(())
-    }
-
-    pub(crate) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.0.read(bytes)
-    }
-
-    pub(crate) fn read_vectored(&mut self, parts: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.0.read_vectored(parts)
-    }
-
-    pub(crate) fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0.write_vectored(parts)
     }
 }
 
