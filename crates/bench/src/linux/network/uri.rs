@@ -4,8 +4,11 @@
 //! `nbd+unix:///[EXPORT]?socket=PATH` over a local socket. iSCSI's are those of libiscsi:
 //! `iscsi://HOST[:PORT]/IQN/LUN`. Names of exports and targets are percent-encoded.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
+
+use percent_encoding::percent_decode_str;
 
 /// The port that IANA assigned to NBD.
 const NBD_PORT: u16 = 10809;
@@ -182,22 +185,12 @@ fn unix(authority: &str, query: &str) -> Result<Address, String> {
 
 /// Undoes percent-encoding (RFC 3986, 2.1).
 fn decode(text: &str) -> Result<String, String> {
-    // One character may be several triplets. So bytes are collected, and only the whole is
-    // looked at as UTF-8.
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-        match (digit(rest.next()), digit(rest.next())) {
-            (Some(high), Some(low)) => bytes.push((high << 4 | low) as u8),
-            _ => return Err(format!("two hexadecimal digits must follow each `%` in `{text}`")),
-        }
+    let is_triplet = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if !text.split('%').skip(1).all(is_triplet) {
+        return Err(format!("two hexadecimal digits must follow each `%` in `{text}`"));
     }
-    String::from_utf8(bytes).map_err(|_| format!("`{text}` is not valid UTF-8"))
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded.map(Cow::into_owned).map_err(|_| format!("`{text}` is not valid UTF-8"))
 }
 
 #[cfg(test)]
