@@ -249,8 +249,8 @@ impl Canvas {
         x
     }
 
-    /// Draws lines with their names: label, whether dashed, and points; `joined` where something is between these.
-    fn named_paths(mut self, lines: Vec<(&str, bool, Vec<(f64, f64)>)>, joined: bool) -> String {
+    /// Draws lines with their names; `joined` where something is between their points.
+    fn named_paths(mut self, lines: Vec<NamedLine<'_>>, joined: bool) -> String {
         let (of, mut paths) = (lines.len(), Vec::new());
         for (at, (label, dashed, points)) in lines.into_iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
@@ -269,6 +269,9 @@ impl Canvas {
         self.svg
     }
 }
+
+/// A line: its label, whether it is dashed, and its points.
+type NamedLine<'a> = (&'a str, bool, Vec<(f64, f64)>);
 
 /// A round distance of grid lines: about five up to `most`.
 fn step(most: f64) -> f64 {

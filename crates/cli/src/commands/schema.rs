@@ -19,8 +19,10 @@ use crate::commands::sweep::SweepOutput;
 use crate::diagnose::ErrorObject;
 use crate::output::Output;
 
-/// The name of each schema, and what makes it.
-const SCHEMAS: &[(&str, fn() -> Value)] = &[
+/// The name of a schema, and what makes it.
+type Named = (&'static str, fn() -> Value);
+
+const SCHEMAS: &[Named] = &[
     ("run", of::<RunOutput<'static>>),
     ("device", of::<ssdyno_ssd::Config>),
     ("ring-card", of::<ssdyno_controller_ring::RingConfig>),

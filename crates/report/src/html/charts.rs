@@ -222,7 +222,7 @@ pub(super) fn highest(lines: &[Vec<(f64, f64)>]) -> f64 {
 
 pub(super) fn iops_over_time(r: &RunResult) -> String {
     let n = &r.requests_by_op;
-    let kinds: [(&str, u64, fn(&SeriesPoint) -> u64); 4] = [
+    let kinds: [CountOfPoint; 4] = [
         ("read", n.read, |p| p.reads),
         ("write", n.write, |p| p.writes),
         ("trim", n.trim, |p| p.trims),
@@ -232,12 +232,12 @@ pub(super) fn iops_over_time(r: &RunResult) -> String {
     lines_over_time(r, "Requests per second", "requests per second", rate_tick, named)
 }
 
-/// The counts of a second, of each kind of which there were some in the run: its name, their number, and that of a point.
-fn rates(
-    r: &RunResult,
-    kinds: &[(&'static str, u64, fn(&SeriesPoint) -> u64)],
-) -> Vec<(&'static str, Vec<(f64, f64)>)> {
-    let of = |(name, _, pick): &(&'static str, u64, fn(&SeriesPoint) -> u64)| {
+/// A kind of counts: its name, the number in the run, and that in a point.
+type CountOfPoint = (&'static str, u64, fn(&SeriesPoint) -> u64);
+
+/// The counts per second of each kind that occurs in the run.
+fn rates(r: &RunResult, kinds: &[CountOfPoint]) -> Vec<(&'static str, Vec<(f64, f64)>)> {
+    let of = |(name, _, pick): &CountOfPoint| {
         let rate = |p: &SeriesPoint| pick(p) as f64 / p.length_seconds;
         (*name, steps(&r.series, |p| (p.length_seconds > 0.0).then(|| rate(p))))
     };
