@@ -10,7 +10,7 @@ use crate::recording::{LeftOut, Recording, RequestLoop};
 use crate::rows::{Row, Rows};
 use crate::series::Series;
 use crate::slices::{LANES, Slices, View};
-use crate::totals::{Inside, Totals, glance, is_data};
+use crate::totals::{Latencies, Totals, glance, is_data};
 use crate::until::Evidence;
 
 /// Takes every request of a run.
@@ -38,7 +38,7 @@ pub struct Recorder {
     departures: u64,
     last_completed: Time,
     ops: [Totals; 4],
-    inside: Inside,
+    inside: Latencies,
     little: Little,
     batches: Batches,
     slices: Slices,
@@ -62,7 +62,7 @@ impl Recorder {
             departures: 0,
             last_completed: Time::ZERO,
             ops: Default::default(),
-            inside: Inside::default(),
+            inside: Latencies::default(),
             little: Little::default(),
             batches: Batches::default(),
             slices: Slices::default(),
@@ -141,7 +141,7 @@ impl Recorder {
 
     /// Requests recorded: completed without error inside the window.
     pub fn recorded(&self) -> u64 {
-        self.ops.iter().map(|t| t.histogram.total()).sum()
+        self.ops.iter().map(|t| t.latencies.histogram.total()).sum()
     }
 
     /// What is recorded so far: some microseconds of work, for a few times a second.
@@ -151,7 +151,7 @@ impl Recorder {
 
     /// Sum of the latencies recorded, in picoseconds: what a live view makes a mean from.
     pub fn latency_ps_sum(&self) -> u128 {
-        self.ops.iter().map(|t| t.latency_ps).sum()
+        self.ops.iter().map(|t| t.latencies.latency_ps).sum()
     }
 
     /// Whether the run should end because there is no memory for more rows; outstanding requests can still be recorded.
@@ -212,9 +212,9 @@ impl Recorder {
         }
         self.little.stayed(intended, completed, self.start);
         let latency = completed.saturating_sub(intended);
-        let latency_ns = latency.as_ns();
         if let Some(rows) = &mut self.rows {
-            let punctual = Row::punctual(request, intended.as_ns(), latency_ns, completion.status);
+            let (issue_ns, latency_ns) = (intended.as_ns(), latency.as_ns());
+            let punctual = Row::punctual(request, issue_ns, latency_ns, completion.status);
             rows.strip(job).push(&Row { submit_ns: submitted.as_ns(), ..punctual });
         }
         let totals = &mut self.ops[request.op as usize];
@@ -233,11 +233,8 @@ impl Recorder {
         // a request was accepted before its intended start.
         let inside = completed.saturating_sub(completion.accepted).min(latency);
         totals.bytes += bytes;
-        totals.latency_ps += u128::from(latency.as_ps());
-        totals.latency_ps_min = totals.latency_ps_min.min(latency.as_ps());
-        totals.latency_ps_max = totals.latency_ps_max.max(latency.as_ps());
+        totals.latencies.add(latency);
         totals.wait_ps += u128::from((latency - inside).as_ps());
-        totals.histogram.add(latency_ns);
         self.inside.add(inside);
         // A trim names many bytes and moves none. Its length would make the interval of the
         // bandwidth that of another figure.
@@ -345,11 +342,11 @@ impl Recorder {
 }
 
 /// The state of all lanes.
-fn lanes<'a>(ops: &'a [Totals; 4], inside: &'a Inside) -> [View<'a>; LANES] {
+fn lanes<'a>(ops: &'a [Totals; 4], inside: &'a Latencies) -> [View<'a>; LANES] {
     let [read, write, trim, flush] = ops.each_ref().map(|totals| totals.view(None));
     let inside = View {
         histograms: vec![&inside.histogram],
-        latency_ps: ops.iter().map(|t| t.latency_ps - t.wait_ps).sum(),
+        latency_ps: ops.iter().map(|t| t.latencies.latency_ps - t.wait_ps).sum(),
         latency_ps_min: inside.latency_ps_min,
         latency_ps_max: inside.latency_ps_max,
     };

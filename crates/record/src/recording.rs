@@ -16,7 +16,7 @@ use crate::rows::{RowNames, Rows};
 use crate::series::Series;
 use crate::side_by_side;
 use crate::slices::Slices;
-use crate::totals::{ErrorTimes, Inside, Totals, Unanswered, is_data};
+use crate::totals::{ErrorTimes, Latencies, Totals, is_data};
 
 /// Bins an octave in a published distribution, equally wide: 1.6 to 3.1 % of their latency.
 const BINS_PER_OCTAVE: usize = 32;
@@ -97,7 +97,7 @@ pub struct Recording {
     pub(crate) arrivals: u64,
     pub(crate) departures: u64,
     pub(crate) ops: [Totals; 4],
-    pub(crate) inside: Inside,
+    pub(crate) inside: Latencies,
     pub(crate) little: Little,
     pub(crate) batches: Batches,
     pub(crate) slices: Slices,
@@ -179,12 +179,12 @@ impl Recording {
 
     /// Requests completed without error inside the window.
     pub fn requests(&self) -> u64 {
-        self.ops.iter().map(|t| t.histogram.total()).sum()
+        self.ops.iter().map(|t| t.latencies.histogram.total()).sum()
     }
 
     /// Requests of `op` completed without error inside the window.
     pub fn count(&self, op: Op) -> u64 {
-        self.totals(op).histogram.total()
+        self.totals(op).latencies.histogram.total()
     }
 
     /// Requests that ended in an error inside the window.
@@ -284,7 +284,8 @@ impl Recording {
         }
         result.device_latency_ns = self.device_latency(result.latency_ns.as_ref());
         result.confidence = self.confidence(result, &all, exact);
-        result.latency_distribution = ByOp::from_fn(|op| bins(&self.totals(op).histogram));
+        result.latency_distribution =
+            ByOp::from_fn(|op| bins(&self.totals(op).latencies.histogram));
         result.series = self.series.points(self.end);
         result.latency_map = self.series.latency_map(self.end);
         self.check(result, moved);
@@ -346,11 +347,11 @@ impl Recording {
     }
 
     fn latency_of(&self, totals: &[&Totals], percentiles: Vec<f64>) -> Latency {
-        let answered: u64 = totals.iter().map(|t| t.histogram.total()).sum();
-        let sum: u128 = totals.iter().map(|t| t.latency_ps).sum();
-        let min = totals.iter().map(|t| t.latency_ps_min).min().unwrap_or(0);
-        let max = totals.iter().map(|t| t.latency_ps_max).max().unwrap_or(0);
-        let in_vain: Vec<&Unanswered> =
+        let answered: u64 = totals.iter().map(|t| t.latencies.histogram.total()).sum();
+        let sum: u128 = totals.iter().map(|t| t.latencies.latency_ps).sum();
+        let min = totals.iter().map(|t| t.latencies.latency_ps_min).min().unwrap_or(0);
+        let max = totals.iter().map(|t| t.latencies.latency_ps_max).max().unwrap_or(0);
+        let in_vain: Vec<&Latencies> =
             totals.iter().filter_map(|t| t.unanswered.as_deref()).collect();
         if in_vain.is_empty() {
             return latency(sum as f64 / answered as f64, min, max, &percentiles);
@@ -374,7 +375,7 @@ impl Recording {
         if count == 0 {
             return None;
         }
-        let sum: u128 = self.ops.iter().map(|t| t.latency_ps - t.wait_ps).sum();
+        let sum: u128 = self.ops.iter().map(|t| t.latencies.latency_ps - t.wait_ps).sum();
         let wanted =
             Wanted { op: None, histogram: &inside.histogram, ranks: ranks(&inside.histogram) };
         let mean = sum as f64 / count as f64;
@@ -512,12 +513,12 @@ fn latency(mean_ps: f64, min_ps: u64, max_ps: u64, percentiles: &[f64]) -> Laten
 /// forever. Where each of them was waited for longer than a percentile is, that is certain.
 fn at_most(
     totals: &[&Totals],
-    in_vain: &[&Unanswered],
+    in_vain: &[&Latencies],
     count: u64,
     figures: &Latency,
 ) -> LatencyAtMost {
     let mut answered = Histogram::default();
-    totals.iter().for_each(|totals| answered.merge(&totals.histogram));
+    totals.iter().for_each(|totals| answered.merge(&totals.latencies.histogram));
     let shortest = in_vain.iter().map(|u| u.latency_ps_min / 1_000).min().unwrap_or(0);
     let most = |share: f64, figure: f64| {
         if Histogram::bucket(figure as u64) < Histogram::bucket(shortest) {

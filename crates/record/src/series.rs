@@ -7,7 +7,7 @@ use ssdyno_figures::{Histogram, LatencyMap, LiveSnapshot, SeriesPoint};
 use crate::buckets::{Grid, Merge, Track};
 use crate::latency_map::latency_map;
 use crate::sparse::{Gathered, SparseHistogram};
-use crate::totals::{Totals, Unanswered, is_data};
+use crate::totals::{Latencies, Totals, is_data};
 
 /// The figures of the requests of one operation that completed together or in one stretch of time, without errors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,14 +59,15 @@ impl GivenUp {
         self.sums.add(&other.sums);
         self.waits.merge(&other.waits);
     }
+}
 
-    fn unanswered(&self) -> Unanswered {
-        let OpSums { latency_ps, latency_ps_min, latency_ps_max, .. } = self.sums;
-        let mut unanswered =
-            Unanswered { latency_ps, latency_ps_min, latency_ps_max, ..Unanswered::default() };
-        self.waits.count_into(&mut unanswered.histogram);
-        unanswered
-    }
+/// The `distribution` of latencies, with their sum and extremes.
+fn latencies_of(sums: &OpSums, distribution: &SparseHistogram) -> Latencies {
+    let OpSums { latency_ps, latency_ps_min, latency_ps_max, .. } = *sums;
+    let mut latencies =
+        Latencies { latency_ps, latency_ps_min, latency_ps_max, ..Latencies::default() };
+    distribution.count_into(&mut latencies.histogram);
+    latencies
 }
 
 /// The completions in one stretch of time, by operation.
@@ -235,18 +236,12 @@ impl Series {
         self.settle();
         let mut all = Stretch::default();
         self.track.buckets().iter().for_each(|stretch| all.merge(stretch));
-        all.ops.map(|OpStretch { sums, latencies, errors, given_up }| {
-            let mut totals = Totals {
-                bytes: sums.bytes,
-                latency_ps: sums.latency_ps,
-                latency_ps_min: sums.latency_ps_min,
-                latency_ps_max: sums.latency_ps_max,
-                errors,
-                unanswered: given_up.map(|given_up| Box::new(given_up.unanswered())),
-                ..Totals::default()
-            };
-            latencies.count_into(&mut totals.histogram);
-            totals
+        all.ops.map(|OpStretch { sums, latencies, errors, given_up }| Totals {
+            bytes: sums.bytes,
+            latencies: latencies_of(&sums, &latencies),
+            errors,
+            unanswered: given_up.map(|all| Box::new(latencies_of(&all.sums, &all.waits))),
+            ..Totals::default()
         })
     }
 

@@ -12,7 +12,7 @@ use crate::recording::{LeftOut, Recording, RequestLoop};
 use crate::rows::{Row, Rows, Spool, Strip};
 use crate::series::{OpSums, Series};
 use crate::slices::{LANES, Slices, View};
-use crate::totals::{Inside, Totals, glance};
+use crate::totals::{Latencies, Totals, glance};
 use crate::until::Evidence;
 
 pub use reaped::Reaped;
@@ -75,7 +75,7 @@ impl Sent {
 #[derive(Debug)]
 struct Waited {
     ops: [Totals; 4],
-    inside: Inside,
+    inside: Latencies,
 }
 
 impl Tape {
@@ -253,9 +253,10 @@ impl Tape {
         };
         let totals = &mut self.ops[op];
         totals.bytes += sums.bytes;
-        totals.latency_ps += sums.latency_ps;
-        totals.latency_ps_min = totals.latency_ps_min.min(sums.latency_ps_min);
-        totals.latency_ps_max = totals.latency_ps_max.max(sums.latency_ps_max);
+        let latencies = &mut totals.latencies;
+        latencies.latency_ps += sums.latency_ps;
+        latencies.latency_ps_min = latencies.latency_ps_min.min(sums.latency_ps_min);
+        latencies.latency_ps_max = latencies.latency_ps_max.max(sums.latency_ps_max);
         self.series.add_many(Op::ALL[op], &sums, completed);
     }
 
@@ -315,8 +316,8 @@ impl Tape {
         // Requests that did not wait were in the device for all of their latency. Their
         // histogram serves both figures, and only those that waited are counted twice while the
         // run goes on.
-        let mut inside = Inside::default();
-        self.ops.iter().for_each(|totals| inside.add_whole(totals));
+        let mut inside = Latencies::default();
+        self.ops.iter().for_each(|totals| inside.merge(&totals.latencies));
         let last = Time::from_ns(self.last_ns);
         self.batches.end(last);
         self.slices.end(last, lanes(&self.ops, self.waited.as_deref()));
@@ -357,10 +358,10 @@ fn lanes<'a>(ops: &'a [Totals; 4], waited: Option<&'a Waited>) -> [View<'a>; LAN
     let all = || ops.iter().chain(waited.iter().flat_map(|waited| &waited.ops));
     // A request that did not wait was in the device for all of its time.
     let mut inside = View {
-        histograms: ops.iter().map(|totals| &totals.histogram).collect(),
-        latency_ps: all().map(|totals| totals.latency_ps - totals.wait_ps).sum(),
-        latency_ps_min: ops.iter().map(|t| t.latency_ps_min).min().unwrap_or(u64::MAX),
-        latency_ps_max: ops.iter().map(|t| t.latency_ps_max).max().unwrap_or(0),
+        histograms: ops.iter().map(|totals| &totals.latencies.histogram).collect(),
+        latency_ps: all().map(|totals| totals.latencies.latency_ps - totals.wait_ps).sum(),
+        latency_ps_min: ops.iter().map(|t| t.latencies.latency_ps_min).min().unwrap_or(u64::MAX),
+        latency_ps_max: ops.iter().map(|t| t.latencies.latency_ps_max).max().unwrap_or(0),
     };
     inside.histograms.retain(|histogram| histogram.total() > 0);
     if let Some(waited) = waited {

@@ -11,7 +11,7 @@ use crate::buckets::Grid;
 use crate::little::Little;
 use crate::recording::Recording;
 use crate::side_by_side;
-use crate::totals::{Inside, Totals};
+use crate::totals::{Latencies, Totals};
 
 /// The recordings of the hosts for the time in which all of them were running.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl Recording {
         if self.end.saturating_sub(end) < series.grid().interval() {
             ops.iter_mut().zip(&self.ops).for_each(|(part, whole)| part.merge_outstanding(whole));
         }
-        let departures = ops.iter().map(|totals: &Totals| totals.histogram.total()).sum();
+        let departures = ops.iter().map(|totals: &Totals| totals.latencies.histogram.total()).sum();
         Some(Recording {
             start,
             end,
@@ -174,7 +174,7 @@ impl Recording {
             arrivals: departures,
             departures,
             ops,
-            inside: Inside::default(),
+            inside: Latencies::default(),
             little: Little::default(),
             batches: side_by_side::batches(&[(self.start, &self.batches)], start, end),
             slices: side_by_side::slices(&[(self.start, &self.slices)], start, end),

@@ -9,24 +9,21 @@ use ssdyno_figures::{Histogram, LiveSnapshot, picoseconds};
 use crate::slices::View;
 
 /// Exact sums over the requests of one operation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Totals {
     pub(crate) bytes: u64,
-    pub(crate) latency_ps: u128,
-    pub(crate) latency_ps_min: u64,
-    pub(crate) latency_ps_max: u64,
+    pub(crate) latencies: Latencies,
     /// Part of the latency before the device accepted the request (S3-37).
     pub(crate) wait_ps: u128,
     pub(crate) errors: u64,
     /// First and last completion with an error.
     #[serde(default)]
     pub(crate) errors_at: Option<ErrorTimes>,
-    pub(crate) histogram: Histogram,
     /// Those that never completed, with the time that they were waited for.
-    pub(crate) unanswered: Option<Box<Unanswered>>,
+    pub(crate) unanswered: Option<Box<Latencies>>,
     /// Those among them that were outstanding when the run ended. The others were given up earlier.
     #[serde(default)]
-    pub(crate) outstanding: Option<Box<Unanswered>>,
+    pub(crate) outstanding: Option<Box<Latencies>>,
 }
 
 /// When the first and the last of some requests failed.
@@ -47,18 +44,18 @@ impl ErrorTimes {
     }
 }
 
-/// Requests that never completed.
+/// Times of requests: their distribution, their exact sum, the shortest and the longest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Unanswered {
+pub(crate) struct Latencies {
     pub(crate) latency_ps: u128,
     pub(crate) latency_ps_min: u64,
     pub(crate) latency_ps_max: u64,
     pub(crate) histogram: Histogram,
 }
 
-impl Default for Unanswered {
-    fn default() -> Unanswered {
-        Unanswered {
+impl Default for Latencies {
+    fn default() -> Latencies {
+        Latencies {
             latency_ps: 0,
             latency_ps_min: u64::MAX,
             latency_ps_max: 0,
@@ -67,32 +64,16 @@ impl Default for Unanswered {
     }
 }
 
-impl Default for Totals {
-    fn default() -> Totals {
-        Totals {
-            bytes: 0,
-            latency_ps: 0,
-            latency_ps_min: u64::MAX,
-            latency_ps_max: 0,
-            wait_ps: 0,
-            errors: 0,
-            errors_at: None,
-            histogram: Histogram::default(),
-            unanswered: None,
-            outstanding: None,
-        }
-    }
-}
-
-impl Unanswered {
-    fn add(&mut self, waited: Time) {
-        self.latency_ps += u128::from(waited.as_ps());
-        self.latency_ps_min = self.latency_ps_min.min(waited.as_ps());
-        self.latency_ps_max = self.latency_ps_max.max(waited.as_ps());
-        self.histogram.add(waited.as_ns());
+impl Latencies {
+    #[inline]
+    pub(crate) fn add(&mut self, latency: Time) {
+        self.latency_ps += u128::from(latency.as_ps());
+        self.latency_ps_min = self.latency_ps_min.min(latency.as_ps());
+        self.latency_ps_max = self.latency_ps_max.max(latency.as_ps());
+        self.histogram.add(latency.as_ns());
     }
 
-    pub(crate) fn merge(&mut self, other: &Unanswered) {
+    pub(crate) fn merge(&mut self, other: &Latencies) {
         self.latency_ps += other.latency_ps;
         self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
         self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
@@ -140,9 +121,9 @@ impl Totals {
     /// The latencies of all, those without a completion as long as they were waited for.
     pub(crate) fn with_unanswered(&self) -> Cow<'_, Histogram> {
         match &self.unanswered {
-            None => Cow::Borrowed(&self.histogram),
+            None => Cow::Borrowed(&self.latencies.histogram),
             Some(unanswered) => {
-                let mut all = self.histogram.clone();
+                let mut all = self.latencies.histogram.clone();
                 all.merge(&unanswered.histogram);
                 Cow::Owned(all)
             }
@@ -151,10 +132,10 @@ impl Totals {
 
     /// The state of these and, where there are some, of `others` of the same operation.
     pub(crate) fn view<'a>(&'a self, others: Option<&'a Totals>) -> View<'a> {
-        let all = || std::iter::once(self).chain(others);
+        let all = || std::iter::once(self).chain(others).map(|totals| &totals.latencies);
         View {
-            histograms: all().map(|totals| &totals.histogram).collect(),
-            latency_ps: all().map(|totals| totals.latency_ps).sum(),
+            histograms: all().map(|latencies| &latencies.histogram).collect(),
+            latency_ps: all().map(|latencies| latencies.latency_ps).sum(),
             latency_ps_min: all().map(|t| t.latency_ps_min).min().unwrap_or(u64::MAX),
             latency_ps_max: all().map(|t| t.latency_ps_max).max().unwrap_or(0),
         }
@@ -163,57 +144,16 @@ impl Totals {
     /// Adds what another job recorded.
     pub(crate) fn merge(&mut self, other: &Totals) {
         self.bytes += other.bytes;
-        self.latency_ps += other.latency_ps;
-        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
-        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+        self.latencies.merge(&other.latencies);
         self.wait_ps += other.wait_ps;
         self.errors += other.errors;
         self.errors_at = ErrorTimes::joined(self.errors_at, other.errors_at);
-        self.histogram.merge(&other.histogram);
         if let Some(theirs) = &other.unanswered {
             self.unanswered.get_or_insert_default().merge(theirs);
         }
         if let Some(theirs) = &other.outstanding {
             self.outstanding.get_or_insert_default().merge(theirs);
         }
-    }
-}
-
-/// Latencies inside the device, all operations together.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Inside {
-    pub(crate) latency_ps_min: u64,
-    pub(crate) latency_ps_max: u64,
-    pub(crate) histogram: Histogram,
-}
-
-impl Default for Inside {
-    fn default() -> Inside {
-        Inside { latency_ps_min: u64::MAX, latency_ps_max: 0, histogram: Histogram::default() }
-    }
-}
-
-impl Inside {
-    /// Counts one latency.
-    #[inline]
-    pub(crate) fn add(&mut self, latency: Time) {
-        self.latency_ps_min = self.latency_ps_min.min(latency.as_ps());
-        self.latency_ps_max = self.latency_ps_max.max(latency.as_ps());
-        self.histogram.add(latency.as_ns());
-    }
-
-    /// Adds requests that did not wait: all of their latency was inside.
-    pub(crate) fn add_whole(&mut self, totals: &Totals) {
-        self.latency_ps_min = self.latency_ps_min.min(totals.latency_ps_min);
-        self.latency_ps_max = self.latency_ps_max.max(totals.latency_ps_max);
-        self.histogram.merge(&totals.histogram);
-    }
-
-    /// Adds what another job recorded.
-    pub(crate) fn merge(&mut self, other: &Inside) {
-        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
-        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
-        self.histogram.merge(&other.histogram);
     }
 }
 
@@ -231,12 +171,13 @@ pub(crate) fn glance<'a>(all: impl IntoIterator<Item = &'a [Totals; 4]>) -> Live
             // The sum over all operations is a throughput, to which trimmed bytes do not belong. By
             // operation they are reported unchanged.
             glance.bytes += if is_data(op) { totals.bytes } else { 0 };
-            glance.requests_by_op.add(op, totals.histogram.total());
+            let latencies = &totals.latencies;
+            glance.requests_by_op.add(op, latencies.histogram.total());
             glance.bytes_by_op.add(op, totals.bytes);
-            let ns = u64::try_from(totals.latency_ps / 1000).unwrap_or(u64::MAX);
+            let ns = u64::try_from(latencies.latency_ps / 1000).unwrap_or(u64::MAX);
             glance.latency_ns_sum = glance.latency_ns_sum.saturating_add(ns);
-            if totals.histogram.total() > 0 {
-                glance.histogram.merge(&totals.histogram);
+            if latencies.histogram.total() > 0 {
+                glance.histogram.merge(&latencies.histogram);
             }
         }
     }

@@ -4,7 +4,7 @@ use ssdyno_block::{Op, Request, Status, Time};
 
 use super::{PS_PER_NS, Sent, Tape, Waited};
 use crate::rows::{Row, Stamp};
-use crate::totals::{Inside, is_data};
+use crate::totals::{Latencies, is_data};
 
 /// The figures of one operation in one [`Reaped`].
 #[derive(Clone, Copy, Debug)]
@@ -198,7 +198,7 @@ impl Reaped<'_> {
                 continue;
             }
             let count = u64::from(count);
-            self.tape.ops[op].histogram.add_many(latency_ns, count);
+            self.tape.ops[op].latencies.histogram.add_many(latency_ns, count);
             self.tape.series.add_latencies(Op::ALL[op], latency_ns, count, self.completed);
             self.used |= 1 << op;
             let sum = &mut self.tape.sums[op];
@@ -224,17 +224,14 @@ impl Reaped<'_> {
 
     fn waited(&mut self, request: &Request, latency_ns: u64, accepted_ns: u64) {
         let waited = self.tape.waited.get_or_insert_with(|| {
-            Box::new(Waited { ops: Default::default(), inside: Inside::default() })
+            Box::new(Waited { ops: Default::default(), inside: Latencies::default() })
         });
         let inside_ns = self.now_ns.saturating_sub(accepted_ns).min(latency_ns);
         let bytes = u64::from(request.length_bytes);
         let totals = &mut waited.ops[request.op as usize];
         totals.bytes += bytes;
-        totals.latency_ps += u128::from(latency_ns * PS_PER_NS);
-        totals.latency_ps_min = totals.latency_ps_min.min(latency_ns * PS_PER_NS);
-        totals.latency_ps_max = totals.latency_ps_max.max(latency_ns * PS_PER_NS);
+        totals.latencies.add(Time::from_ns(latency_ns));
         totals.wait_ps += u128::from((latency_ns - inside_ns) * PS_PER_NS);
-        totals.histogram.add(latency_ns);
         waited.inside.add(Time::from_ns(inside_ns));
         self.tape.series.add(request.op, bytes, Time::from_ns(latency_ns), self.completed);
     }
