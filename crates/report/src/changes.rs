@@ -281,24 +281,12 @@ fn overloaded(first: &RunResult, second: &RunResult) -> Option<String> {
 
 /// Whether a key with this name is one of the device file.
 fn is_of_device(key: &str) -> bool {
+    const OF_OTHERS: [&str; 14] = [
+        "target", "workload", "fio", "seed", "for", "requests", "until", "set", "trace", "host",
+        "real", "network", "contents", "files",
+    ];
     let table = key.split('.').next().unwrap_or_default();
-    !matches!(
-        table,
-        "target"
-            | "workload"
-            | "fio"
-            | "seed"
-            | "for"
-            | "requests"
-            | "until"
-            | "set"
-            | "trace"
-            | "host"
-            | "real"
-            | "network"
-            | "contents"
-            | "files"
-    )
+    !OF_OTHERS.contains(&table)
 }
 
 /// Whether it is one of the load.

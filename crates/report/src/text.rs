@@ -2,11 +2,9 @@
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, Table, presets};
 use ssdyno_figures::{
-    Interval, Latency, LatencyIntervals, RunResult, StopReason, Warning, WarningKind,
-    bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant, things,
-    watts,
+    Interval, RunResult, StopReason, Warning, WarningKind, bytes_per_second, count, joules,
+    nanoseconds, percent, rate, seconds, significant, things, watts,
 };
 
 use crate::headline::headline_figures;
@@ -14,6 +12,8 @@ use crate::lines;
 use crate::lines::energy::{above_idle, energy_used, mean_power, parts, settling};
 use crate::lines::hosts::{SYSTEM_TITLES, system_row};
 use crate::lines::jobs::HEADER;
+use crate::lines::latency::{NamedLatency, inside_device, of_requests};
+use crate::side_by_side::aligned;
 
 /// The first screen: rates, latencies by operation, write amplification, energy, expected beside
 /// measured, notes, and the invariants that did not hold. No colours, so it can be piped and compared.
@@ -196,41 +196,26 @@ pub(crate) fn either_side(interval: &Interval) -> String {
     }
 }
 
-/// A table without borders whose first column is text and the rest numbers.
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header.to_vec());
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_cell_alignment(if i == 0 { CellAlignment::Left } else { CellAlignment::Right });
-        column.set_padding((0, 2));
-    }
-    table
-}
-
-fn push_table(text: &mut String, table: &Table) {
+/// Appends a table without borders whose first column is text and the rest numbers.
+fn push_table(text: &mut String, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+    let header: Vec<String> = header.iter().map(|cell| (*cell).to_owned()).collect();
+    let right: Vec<usize> = (1..header.len()).collect();
     text.push('\n');
-    for row in table.lines() {
-        line(text, format_args!("{}", row.trim_end()));
-    }
+    text.push_str(&aligned(&header, rows.into_iter(), &right));
 }
 
 /// Each job of a file with several, each host of several, and each machine that was sampled.
 fn jobs(text: &mut String, r: &RunResult) {
     let jobs: Vec<Vec<String>> = r.jobs.iter().map(lines::jobs::row).collect();
     for (name, rows) in [("Job", jobs), ("Host", lines::hosts::host_rows(r))] {
-        if rows.is_empty() {
-            continue;
+        if !rows.is_empty() {
+            let mut head = HEADER;
+            head[0] = name;
+            push_table(text, &head, rows);
         }
-        let mut head = HEADER;
-        head[0] = name;
-        let mut table = table(&head);
-        table.add_rows(rows);
-        push_table(text, &table);
     }
     if !r.systems.is_empty() {
-        let mut table = table(&SYSTEM_TITLES);
-        table.add_rows(r.systems.iter().map(system_row));
-        push_table(text, &table);
+        push_table(text, &SYSTEM_TITLES, r.systems.iter().map(system_row));
     }
     for metrics in &r.metrics {
         text.push_str(&format!("\nMetrics {}\n", lines::hosts::line(metrics)));
@@ -240,73 +225,43 @@ fn jobs(text: &mut String, r: &RunResult) {
 /// Columns of latencies side by side: with the names of the rows they fill a terminal of 80 characters.
 const LATENCY_COLUMNS: usize = 5;
 
-/// The latencies of one kind of request.
-struct LatencyColumn {
-    name: &'static str,
-    requests: u64,
-    latency: Latency,
-    intervals: LatencyIntervals,
-}
-
 fn latencies(text: &mut String, r: &RunResult) {
-    let Some(latency) = &r.latency_ns else {
+    let Some((all, by_op)) = of_requests(r) else {
         line(text, format_args!("Latency     none: no request completed"));
         return;
     };
-    let n = &r.requests_by_op;
-    let c = lines::latency::believed(r);
-    let around = c.map(|c| c.latency_ns).unwrap_or_default();
-    let column = |name, requests, latency: &Latency, intervals| LatencyColumn {
-        name,
-        requests,
-        latency: *latency,
-        intervals,
-    };
-    let by_op = [
-        ("read", n.read, latency.read, around.read),
-        ("write", n.write, latency.write, around.write),
-        ("trim", n.trim, latency.trim, around.trim),
-        ("flush", n.flush, latency.flush, around.flush),
-    ];
-    let used: Vec<_> = by_op.into_iter().filter_map(|(s, n, l, c)| Some((s, n, l?, c))).collect();
-    let mut columns = vec![column("all", r.requests, &latency.all, around.all)];
-    if used.len() > 1 {
-        let used = used.iter().map(|(name, n, l, c)| column(name, *n, l, c.unwrap_or_default()));
-        columns.extend(used);
-    } else if let [(name, ..)] = used[..] {
-        line(text, format_args!("Operations  {name}"));
+    let mut columns = vec![all];
+    match &by_op[..] {
+        [only] => line(text, format_args!("Operations  {}", only.name)),
+        _ => columns.extend(by_op),
     }
-    if let Some(device) = &r.device_latency_ns {
-        let around = c.map(|c| c.device_latency_ns).unwrap_or_default();
-        columns.push(column("in device", r.requests, device, around));
-    }
+    columns.extend(inside_device(r, "in device"));
     for columns in columns.chunks(LATENCY_COLUMNS) {
-        push_table(text, &latency_table(columns));
+        push_latencies(text, columns);
     }
 }
 
 /// A figure a row, with its intervals below it.
-fn latency_table(columns: &[LatencyColumn]) -> Table {
-    let cells = |head: &str, cell: &dyn Fn(&LatencyColumn) -> String| -> Vec<String> {
+fn push_latencies(text: &mut String, columns: &[NamedLatency]) {
+    let cells = |head: &str, cell: &dyn Fn(&NamedLatency) -> String| -> Vec<String> {
         std::iter::once(head.to_owned()).chain(columns.iter().map(cell)).collect()
     };
-    let head = cells("Latency", &|c| c.name.to_owned());
-    let mut table = table(&head.iter().map(String::as_str).collect::<Vec<_>>());
-    table.add_row(cells("requests", &|c| count(c.requests)));
+    let mut rows = vec![cells("requests", &|c| count(c.requests))];
     let names = ["mean", "p50", "p95", "p99", "p99.9", "max"];
     for (row, name) in names.into_iter().enumerate() {
-        table.add_row(cells(name, &|c| lines::latency::texts(&c.latency, c.requests)[row].clone()));
-        let interval = |c: &LatencyColumn| c.intervals.list().get(row).copied().flatten();
+        rows.push(cells(name, &|c| lines::latency::texts(&c.latency, c.requests)[row].clone()));
+        let interval = |c: &NamedLatency| c.intervals.list().get(row).copied().flatten();
         // The maximum has none in any run.
         if columns.iter().any(|c| interval(c).is_some()) {
-            let either_side = |c: &LatencyColumn| match interval(c) {
+            let either_side = |c: &NamedLatency| match interval(c) {
                 Some(interval) => either_side(&interval),
                 None => "too few".to_owned(),
             };
-            table.add_row(cells("  95 %", &either_side));
+            rows.push(cells("  95 %", &either_side));
         }
     }
-    table
+    let head: Vec<&str> = ["Latency"].into_iter().chain(columns.iter().map(|c| c.name)).collect();
+    push_table(text, &head, rows);
 }
 
 fn flash(text: &mut String, r: &RunResult) {
@@ -346,12 +301,11 @@ fn energy(text: &mut String, r: &RunResult) {
     if let Some(whole) = settling(r, "The energy") {
         line(text, format_args!("\n{whole}."));
     }
-    let mut table = table(&["Drive energy", "joules", "share", "mean power"]);
-    for (name, value) in parts(&e) {
+    let rows = parts(&e).into_iter().map(|(name, value)| {
         let power = mean_power(r, value).map_or("-".into(), watts);
-        table.add_row([name.to_owned(), joules(value), percent(value / e.total), power]);
-    }
-    push_table(text, &table);
+        vec![name.to_owned(), joules(value), percent(value / e.total), power]
+    });
+    push_table(text, &["Drive energy", "joules", "share", "mean power"], rows);
     let interval = r.confidence.as_ref().and_then(|all| all.energy_joules_per_request);
     let each =
         e.per_request.map(|j| format!("{} per request{}, ", joules(j), plus_minus(interval)));
@@ -381,13 +335,12 @@ fn expected(text: &mut String, r: &RunResult) {
     if r.expected.is_empty() {
         return;
     }
-    let mut table = table(&["Expected", "form", "measured", "off"]);
-    for e in &r.expected {
+    let rows = r.expected.iter().map(|e| {
         let measured = e.measured.map_or("-".into(), |m| significant(m, 4));
         let name = format!("{} ({})", e.figure, e.form);
-        table.add_row([name, significant(e.value, 4), measured, deviation(e, r)]);
-    }
-    push_table(text, &table);
+        vec![name, significant(e.value, 4), measured, deviation(e, r)]
+    });
+    push_table(text, &["Expected", "form", "measured", "off"], rows);
 }
 
 /// How far a measured figure is off what was expected, and how far chance may take it: `+0.31 % (within ± 0.44 % between

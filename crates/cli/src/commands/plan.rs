@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::units::Span;
@@ -12,7 +11,7 @@ use ssdyno_cluster::{
     Hosts, PlanFile, PlanOutcome, PlanResult, PlanRun, PlannedStep, ProberAddress,
 };
 use ssdyno_figures::{Keep, KeepGoing};
-use ssdyno_report::RunDirectory;
+use ssdyno_report::{RunDirectory, aligned};
 use ssdyno_session::{ErrorBody, Failure, is_real};
 
 use crate::args::positive_span;
@@ -132,15 +131,7 @@ fn conclude(outcome: PlanOutcome, output: Output) -> Result<(), Failure> {
 
 fn table_text(result: &PlanResult) -> String {
     let mut rows = result.table().into_iter();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(rows.next().unwrap_or_default());
-    table.add_rows(rows);
-    for (at, column) in table.column_iter_mut().enumerate() {
-        let is_text = at == 1;
-        let side = if is_text { CellAlignment::Left } else { CellAlignment::Right };
-        column.set_cell_alignment(side);
-        column.set_padding((0, 2));
-    }
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n") + "\n"
+    let header = rows.next().unwrap_or_default();
+    let numbers: Vec<usize> = (0..header.len()).filter(|at| *at != 1).collect();
+    aligned(&header, rows, &numbers)
 }

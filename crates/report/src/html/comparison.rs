@@ -6,7 +6,7 @@ use ssdyno_figures::{
     seconds, significant,
 };
 
-use super::page::{Page, table};
+use super::page::{Page, table, table_of};
 use super::plot::{Axis, Plot, short};
 use crate::headline::{figure_text, headline_figures};
 use crate::lines::parts::compared_row;
@@ -38,10 +38,7 @@ pub fn comparison_html(
             false => repeated.iter().map(repeated_figures).collect(),
         };
         let all = runs_table(&names, results, &figures, comparisons, None);
-        if let Some((header, rows)) = all.split_first() {
-            let header: Vec<&str> = header.iter().map(String::as_str).collect();
-            page.section("All runs", &[table(&header, rows)]);
-        }
+        page.section("All runs", &[table_of(&all)]);
     }
     // A comparison has the warnings of its runs; a load that is compared with nothing has them here.
     if comparisons.is_empty() {
@@ -140,18 +137,12 @@ fn title(names: &[String]) -> String {
 
 /// The figures over the runs of `side`, and the runs.
 fn runs_of(page: &mut Page, side: &RepeatedRuns) {
-    let [over, each] = repeated_tables(side).map(|rows| match rows.split_first() {
-        Some((header, rows)) => {
-            let header: Vec<&str> = header.iter().map(String::as_str).collect();
-            table(&header, rows)
-        }
-        None => String::new(),
-    });
+    let tables = repeated_tables(side).map(|rows| table_of(&rows));
     for note in notes(side) {
         page.note(&format!("{}: {note}", side.name), false);
     }
     let runs = counted(side.runs.len() as u64, "run", "runs");
-    page.section(&format!("{}: {runs}", side.name), &[over, each]);
+    page.section(&format!("{}: {runs}", side.name), &tables);
 }
 
 fn over_time(

@@ -18,7 +18,7 @@ mod zoom;
 
 use std::fmt::Write;
 
-use markup::{STYLE, escape, pair};
+use markup::{escape, pair};
 use ssdyno_figures::{
     Interval, RunResult, bytes_per_second, count, joules, rate, seconds, significant, watts,
 };
@@ -32,13 +32,7 @@ pub use plot::{Axis, Plot};
 
 /// The page of a run: opens without a network, in light and dark.
 pub fn report_html(result: &RunResult) -> String {
-    let title = escape(&format!("{} - {}", result.target, result.workload));
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
-    );
-    header(&mut page, result);
+    let mut page = head(result);
     tables::warnings(&mut page, result);
     cards(&mut page, result);
     tables::remarks(&mut page, result);
@@ -94,8 +88,7 @@ pub fn report_html(result: &RunResult) -> String {
     if !provenance.is_empty() {
         section(&mut page, "provenance", "Provenance", &provenance);
     }
-    page.push_str("</body>\n</html>\n");
-    page::with_contents(zoom::with_zoom(&page))
+    page::finished(page)
 }
 
 /// A section; an empty section says so, so that no reader searches for it in vain.
@@ -118,7 +111,7 @@ fn inside(page: &mut String, result: &RunResult, id: &str, title: &str, blocks: 
     }
 }
 
-fn header(page: &mut String, r: &RunResult) {
+fn head(r: &RunResult) -> String {
     let mut facts = vec![format!("workload <b>{}</b>", escape(&r.workload))];
     facts.extend(r.seed.map(|s| format!("seed {s}")));
     facts.push(text::requests(r.requests));
@@ -132,8 +125,9 @@ fn header(page: &mut String, r: &RunResult) {
         true => " <span class=\"badge\">partial: the run was cut short</span>",
         false => "",
     };
-    let (target, facts) = (escape(&r.target), facts.join(" · "));
-    let _ = writeln!(page, "<header><h1>{target}{partial}</h1><p>{facts}</p></header>");
+    let title = escape(&format!("{} - {}", r.target, r.workload));
+    let heading = escape(&r.target) + partial;
+    page::begin(&title, &heading, &facts.join(" · "))
 }
 
 fn cards(page: &mut String, r: &RunResult) {

@@ -26,15 +26,8 @@ impl Page {
             true => " <span class=\"badge\">partial: it was cut short</span>",
             false => "",
         };
-        Page {
-            sorts: false,
-            html: format!(
-                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-                 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-                 <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-                 <header><h1>{title}{partial}</h1><p>{facts}</p></header>\n"
-            ),
-        }
+        let html = begin(&title, &format!("{title}{partial}"), &facts);
+        Page { sorts: false, html }
     }
 
     /// A remark that a reader must not miss; `bad` stands out.
@@ -63,9 +56,23 @@ impl Page {
         if self.sorts {
             let _ = write!(self.html, "<script>\n{SORT}</script>\n");
         }
-        self.html.push_str("</body>\n</html>\n");
-        with_contents(with_zoom(&self.html))
+        finished(self.html)
     }
+}
+
+/// The begin of a page. All arguments are HTML.
+pub(super) fn begin(title: &str, heading: &str, facts: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <header><h1>{heading}</h1><p>{facts}</p></header>\n"
+    )
+}
+
+/// The page with its end, with charts that can be enlarged, and with links to its sections.
+pub(super) fn finished(html: String) -> String {
+    with_contents(with_zoom(&(html + "</body>\n</html>\n")))
 }
 
 /// The anchor of the section `title`: `p99 over time` is `p99-over-time`.
@@ -76,7 +83,7 @@ fn anchor(title: &str) -> String {
 
 /// The page with links to its sections before the first one. A page is long: on a phone some thirty screens, and a
 /// screen reader would have to read up to what its user looks for.
-pub(super) fn with_contents(page: String) -> String {
+fn with_contents(page: String) -> String {
     const SECTION: &str = "<section id=\"";
     let Some(first) = page.find(SECTION) else { return page };
     let links: Vec<String> = page[first..]
@@ -93,6 +100,12 @@ pub(super) fn with_contents(page: String) -> String {
     }
     let contents = format!("<nav aria-label=\"Contents\">{}</nav>\n", links.join("\n"));
     format!("{}{contents}{}", &page[..first], &page[first..])
+}
+
+/// The [`table`] of `rows`, the first of which is the header.
+pub(super) fn table_of(rows: &[Vec<String>]) -> String {
+    let Some((header, rows)) = rows.split_first() else { return String::new() };
+    table(&header.iter().map(String::as_str).collect::<Vec<_>>(), rows)
 }
 
 /// A table whose cells are plain text (escaped here); the first column is text, the rest numbers.

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use ssdyno_figures::{
-    Energy, Interval, Latency, LatencyIntervals, MetricSeries, RunResult, ScrapedMetrics,
-    bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant,
+    Energy, Interval, MetricSeries, RunResult, ScrapedMetrics, bytes_per_second, count, joules,
+    nanoseconds, percent, rate, seconds, significant,
 };
 
 use super::markup::escape;
@@ -12,37 +12,22 @@ use super::page::table;
 use super::plot::short;
 use crate::lines;
 use crate::lines::energy::energy_used;
-use crate::text::{self, deviation, either_side, own_cost, precision};
+use crate::lines::latency::{NamedLatency, inside_device, of_requests, texts, with_interval};
+use crate::text::{self, deviation, own_cost, precision};
 
 pub(super) fn latency(r: &RunResult) -> String {
-    let Some(latency) = &r.latency_ns else { return String::new() };
-    let row = |name: &str, n: u64, l: &Latency, around: LatencyIntervals| {
-        let with = |(text, interval): (String, Option<Interval>)| match interval {
-            Some(interval) => format!("{text}\n{}", either_side(&interval)),
-            None => text,
-        };
-        let [mean, p50, p95, p99, p99_9, max] = lines::latency::texts(l, n);
-        let texts = [mean, p50, p95, p99, p99_9].into_iter();
-        let mut row = vec![name.to_owned(), count(n)];
-        row.extend(texts.zip(around.list()).map(with));
-        row.insert(3, nanoseconds(l.min));
+    let Some((all, by_op)) = of_requests(r) else { return String::new() };
+    let row = |of: NamedLatency| {
+        let [mean, p50, p95, p99, p99_9, max] = texts(&of.latency, of.requests);
+        let figures = [mean, p50, p95, p99, p99_9].into_iter().zip(of.intervals.list());
+        let mut row = vec![of.name.to_owned(), count(of.requests)];
+        row.extend(figures.map(|(text, interval)| with_interval(text, interval)));
+        row.insert(3, nanoseconds(of.latency.min));
         row.push(max);
         row
     };
-    let n = &r.requests_by_op;
-    let c = lines::latency::believed(r);
-    let around = c.map(|c| c.latency_ns).unwrap_or_default();
-    let mut rows = vec![row("all", r.requests, &latency.all, around.all)];
-    for (name, n, l, around) in [
-        ("read", n.read, latency.read, around.read),
-        ("write", n.write, latency.write, around.write),
-        ("trim", n.trim, latency.trim, around.trim),
-        ("flush", n.flush, latency.flush, around.flush),
-    ] {
-        rows.extend(l.map(|l| row(name, n, &l, around.unwrap_or_default())));
-    }
-    let inside = c.map(|c| c.device_latency_ns).unwrap_or_default();
-    rows.extend(r.device_latency_ns.map(|l| row("all, inside the device", r.requests, &l, inside)));
+    let inside = inside_device(r, "all, inside the device");
+    let rows: Vec<_> = [all].into_iter().chain(by_op).chain(inside).map(row).collect();
     let header = ["", "requests", "mean", "min", "p50", "p95", "p99", "p99.9", "max"];
     table(&header, &rows)
 }

@@ -2,13 +2,12 @@
 
 use ssdyno_block::counted;
 use ssdyno_figures::{
-    Confidence, HostRun, Interval, ProbedSystem, RunResult, ScrapedMetrics, bytes_per_second,
-    count, percent, rate,
+    Confidence, HostRun, ProbedSystem, RunResult, ScrapedMetrics, bytes_per_second, count, percent,
+    rate,
 };
 use ssdyno_prober::{CpuFractions, DiskRates, KernelActivity, NetworkRates};
 
-use super::latency::{believed, texts};
-use crate::text::either_side;
+use super::latency::{believed, columns, with_interval};
 
 /// Series that are kept of one program at most.
 const SERIES_MOST: usize = 200;
@@ -98,10 +97,6 @@ pub(crate) fn host_rows(r: &RunResult) -> Vec<Vec<String>> {
 }
 
 fn host_row(host: &HostRun, confidence: Option<&Confidence>) -> Vec<String> {
-    let with = |text: String, interval: Option<Interval>| match interval {
-        Some(interval) => format!("{text}\n{}", either_side(&interval)),
-        None => text,
-    };
     let mut row = vec![host.name.clone()];
     if host.lost.is_some() {
         row.extend(["lost".to_owned(), "-".to_owned(), "-".to_owned()]);
@@ -109,30 +104,20 @@ fn host_row(host: &HostRun, confidence: Option<&Confidence>) -> Vec<String> {
         let moved = confidence.and_then(|all| all.throughput_bytes_per_second);
         row.extend([
             count(host.requests),
-            with(rate(host.iops), confidence.and_then(|all| all.iops)),
-            with(bytes_per_second(host.throughput_bytes_per_second), moved),
+            with_interval(rate(host.iops), confidence.and_then(|all| all.iops)),
+            with_interval(bytes_per_second(host.throughput_bytes_per_second), moved),
         ]);
     }
-    match &host.latency_ns {
-        Some(latency) => {
-            let around = confidence.map(|all| all.latency_ns.all).unwrap_or_default();
-            let [mean, p50, _, p99, p99_9, max] = texts(&latency.all, host.requests);
-            row.extend([
-                with(mean, around.mean),
-                with(p50, around.p50),
-                with(p99, around.p99),
-                with(p99_9, around.p99_9),
-                max,
-            ]);
-        }
-        None => row.extend(std::iter::repeat_n("-".to_owned(), 5)),
-    }
+    let around = confidence.map(|all| all.latency_ns.all).unwrap_or_default();
+    row.extend(columns(host.latency_ns.as_ref(), host.requests, around));
     row
 }
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::{Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp, Warning};
+    use ssdyno_figures::{
+        Interval, Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp, Warning,
+    };
     use ssdyno_figures::{MetricSeries, WarningKind};
 
     use super::*;

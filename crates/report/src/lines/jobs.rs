@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use ssdyno_figures::{JobResult, bytes_per_second, count, rate};
+use ssdyno_figures::{JobResult, LatencyIntervals, bytes_per_second, count, rate};
 
-use super::latency::texts;
+use super::latency::columns;
 
 /// `randread`, `randread x4`: the name with the number of copies.
 fn label(job: &JobResult) -> String {
@@ -20,13 +20,7 @@ fn label(job: &JobResult) -> String {
 pub(crate) fn row(job: &JobResult) -> Vec<String> {
     let mut row = vec![label(job), count(job.requests), rate(job.iops)];
     row.push(bytes_per_second(job.throughput_bytes_per_second));
-    match &job.latency_ns {
-        Some(latency) => {
-            let [mean, p50, _, p99, p99_9, max] = texts(&latency.all, job.requests);
-            row.extend([mean, p50, p99, p99_9, max]);
-        }
-        None => row.extend(std::iter::repeat_n("-".to_owned(), 5)),
-    }
+    row.extend(columns(job.latency_ns.as_ref(), job.requests, LatencyIntervals::default()));
     row
 }
 

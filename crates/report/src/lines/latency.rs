@@ -1,6 +1,11 @@
 //! Latencies as text.
 
-use ssdyno_figures::{Confidence, Latency, RunResult, WarningKind, joule_seconds, nanoseconds};
+use ssdyno_figures::{
+    Confidence, Interval, Latency, LatencyByOp, LatencyIntervals, RunResult, WarningKind,
+    joule_seconds, nanoseconds,
+};
+
+use crate::text::either_side;
 
 /// Requests without which a percentile is the largest latency.
 const LEAST: [u64; 6] = [1, 1, 20, 100, 1_000, 1];
@@ -19,6 +24,64 @@ pub(crate) fn texts(latency: &Latency, requests: u64) -> [String; 6] {
         }
     }
     texts
+}
+
+/// `text` of a figure, with its interval on a line below it.
+pub(crate) fn with_interval(text: String, interval: Option<Interval>) -> String {
+    match interval {
+        Some(interval) => format!("{text}\n{}", either_side(&interval)),
+        None => text,
+    }
+}
+
+/// Mean, median, 99th and 99.9th percentile and maximum, with their intervals, for the columns of a table.
+pub(crate) fn columns(
+    latency: Option<&LatencyByOp>,
+    requests: u64,
+    around: LatencyIntervals,
+) -> [String; 5] {
+    let Some(latency) = latency else { return std::array::from_fn(|_| "-".to_owned()) };
+    let [mean, p50, _, p99, p99_9, max] = texts(&latency.all, requests);
+    [
+        with_interval(mean, around.mean),
+        with_interval(p50, around.p50),
+        with_interval(p99, around.p99),
+        with_interval(p99_9, around.p99_9),
+        max,
+    ]
+}
+
+/// The latencies of one kind of request.
+pub(crate) struct NamedLatency {
+    pub(crate) name: &'static str,
+    pub(crate) requests: u64,
+    pub(crate) latency: Latency,
+    pub(crate) intervals: LatencyIntervals,
+}
+
+/// The latencies of all requests, and those of each operation that the run has; `None` if no request completed.
+pub(crate) fn of_requests(r: &RunResult) -> Option<(NamedLatency, Vec<NamedLatency>)> {
+    let (latency, n) = (r.latency_ns.as_ref()?, &r.requests_by_op);
+    let around = believed(r).map(|all| all.latency_ns).unwrap_or_default();
+    let by_op = [
+        ("read", n.read, latency.read, around.read),
+        ("write", n.write, latency.write, around.write),
+        ("trim", n.trim, latency.trim, around.trim),
+        ("flush", n.flush, latency.flush, around.flush),
+    ];
+    let by_op = by_op.into_iter().filter_map(|(name, requests, latency, intervals)| {
+        let intervals = intervals.unwrap_or_default();
+        Some(NamedLatency { name, requests, latency: latency?, intervals })
+    });
+    let (requests, latency, intervals) = (r.requests, latency.all, around.all);
+    Some((NamedLatency { name: "all", requests, latency, intervals }, by_op.collect()))
+}
+
+/// The latencies of all requests inside the device, with the `name` that the table gives to them.
+pub(crate) fn inside_device(r: &RunResult, name: &'static str) -> Option<NamedLatency> {
+    let (requests, latency) = (r.requests, r.device_latency_ns?);
+    let intervals = believed(r).map(|all| all.device_latency_ns).unwrap_or_default();
+    Some(NamedLatency { name, requests, latency, intervals })
 }
 
 /// `text` of a figure, with the sign of a lower bound where it is one.
