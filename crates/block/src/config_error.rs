@@ -43,4 +43,20 @@ impl ConfigError {
         let problem = format!("{value} is outside {} to {}", range.start(), range.end());
         Err(ConfigError::new(key, problem, help))
     }
+
+    /// Checks that `span`, a time which stands at `key`, is not longer than `most`.
+    ///
+    /// # Errors
+    /// It is longer.
+    pub fn no_longer<T: PartialOrd + Display>(
+        key: impl Into<String>,
+        span: T,
+        most: T,
+        help: impl Into<String>,
+    ) -> Result<(), ConfigError> {
+        if span <= most {
+            return Ok(());
+        }
+        Err(ConfigError::new(key, format!("{span} is longer than {most}"), help))
+    }
 }

@@ -159,10 +159,8 @@ impl RingConfig {
             ("card.return_time", card.return_time),
             ("dma.setup_time", self.dma.setup_time),
         ] {
-            if span.0 > Time::from_ms(100) {
-                let problem = format!("{span} is longer than 100ms");
-                return Err(ConfigError::new(key, problem, "firmware and DMA take microseconds"));
-            }
+            let most = Span(Time::from_ms(100));
+            ConfigError::no_longer(key, span, most, "firmware and DMA take microseconds")?;
         }
         // Tables without effect would look as if they had one. They are refused, like a medium
         // without its tables. Both mistakes have one message.
@@ -176,22 +174,17 @@ impl RingConfig {
         }
         match &self.media {
             MediaConfig::Dram { capacity, bandwidth } => {
-                if !RATES.contains(&bandwidth.0) {
-                    let problem = format!("{bandwidth} is outside 1MB/s to 1000GB/s");
-                    let help = "use a bandwidth such as \"6.4GB/s\"";
-                    return Err(ConfigError::new("media.bandwidth", problem, help));
-                }
+                let help = "use a bandwidth such as \"6.4GB/s\"";
+                ConfigError::within("media.bandwidth", *bandwidth, RATES, help)?;
                 whole_pages(*capacity)
             }
             MediaConfig::Pcm { capacity, channels, banks_per_channel, read_time, write_time } => {
                 within("media.channels", *channels, 1, 1024, "channels, such as 8")?;
                 within("media.banks_per_channel", *banks_per_channel, 1, 1024, "banks")?;
                 for (key, span) in [("read_time", read_time), ("write_time", write_time)] {
-                    if span.0 > Time::from_s(1) {
-                        let problem = format!("{span} is longer than 1s");
-                        let help = "use at most 1s; phase-change memory takes less than 1 ms";
-                        return Err(ConfigError::new(format!("media.{key}"), problem, help));
-                    }
+                    let (key, most) = (format!("media.{key}"), Span(Time::from_s(1)));
+                    let help = "use at most 1s; phase-change memory takes less than 1 ms";
+                    ConfigError::no_longer(key, *span, most, help)?;
                 }
                 whole_pages(*capacity)
             }

@@ -64,19 +64,14 @@ pub enum Direction {
     ToHost,
 }
 
-/// Bandwidths of memory and links, in bytes a second. Above, a byte takes less than the picosecond in
+/// Bandwidths of memory and links. Above, a byte takes less than the picosecond in
 /// which time is counted.
-pub const RATES: RangeInclusive<f64> = 1e6..=1e12;
-
-fn wrong<T>(key: &str, problem: String, help: &str) -> Result<T, ConfigError> {
-    Err(ConfigError::new(format!("host_link.{key}"), problem, help))
-}
+pub const RATES: RangeInclusive<Bandwidth> = Bandwidth(1e6)..=Bandwidth(1e12);
 
 fn up_to_a_second(key: &str, span: Span) -> Result<Time, ConfigError> {
-    if span.0 <= Time::from_s(1) {
-        return Ok(span.0);
-    }
-    wrong(key, format!("{span} is longer than 1s"), "use nanoseconds to microseconds")
+    let (key, help) = (format!("host_link.{key}"), "use nanoseconds to microseconds");
+    ConfigError::no_longer(key, span, Span(Time::from_s(1)), help)?;
+    Ok(span.0)
 }
 
 /// The link's state.
@@ -108,28 +103,20 @@ impl HostLink {
         match config {
             LinkConfig::Ideal => {}
             LinkConfig::Pcie { generation, lanes, max_payload, packet_overhead, latency } => {
-                if !(64..=4096).contains(&max_payload.0) {
-                    let problem = format!("{max_payload} is outside 64B to 4KiB");
-                    return wrong("max_payload", problem, "use a power of two from 128B to 4KiB");
-                }
-                if packet_overhead.0 > 64 {
-                    let problem = format!("{packet_overhead} is outside 0B to 64B");
-                    return wrong(
-                        "packet_overhead",
-                        problem,
-                        "use 24B, the overhead with a 3-DW header",
-                    );
-                }
+                let (key, range) = ("host_link.max_payload", Bytes(64)..=Bytes(4096));
+                let help = "use a power of two from 128B to 4KiB";
+                ConfigError::within(key, *max_payload, range, help)?;
+                let (key, range) = ("host_link.packet_overhead", Bytes(0)..=Bytes(64));
+                let help = "use 24B, the overhead with a 3-DW header";
+                ConfigError::within(key, *packet_overhead, range, help)?;
                 link.ps_per_byte = 1e12 / pcie_bytes_per_second(*generation, *lanes)?;
                 link.payload = max_payload.0;
                 link.overhead = packet_overhead.0;
                 link.latency = up_to_a_second("latency", *latency)?;
             }
             LinkConfig::Sata { rate, latency } => {
-                if !RATES.contains(&rate.0) {
-                    let problem = format!("{rate} is outside 1MB/s to 1000GB/s");
-                    return wrong("rate", problem, "use 150MB/s, 300MB/s or 600MB/s");
-                }
+                let help = "use 150MB/s, 300MB/s or 600MB/s";
+                ConfigError::within("host_link.rate", *rate, RATES, help)?;
                 link.half_duplex = true;
                 link.ps_per_byte = 1e12 / rate.0;
                 link.latency = up_to_a_second("latency", *latency)?;

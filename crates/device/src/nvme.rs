@@ -353,13 +353,9 @@ impl NvmeControllerConfig {
             ("completion_latency", self.completion_latency),
             ("admin_time", self.admin_time),
         ];
-        match spans.iter().find(|(_, span)| span.0 > Time::from_s(1)) {
-            None => Ok(()),
-            Some((key, span)) => Err(ConfigError::new(
-                format!("nvme.{key}"),
-                format!("{span} is longer than 1s"),
-                "a round trip on the bus takes about a microsecond",
-            )),
-        }
+        let (most, help) =
+            (Span(Time::from_s(1)), "a round trip on the bus takes about a microsecond");
+        let check = |(key, span)| ConfigError::no_longer(format!("nvme.{key}"), span, most, help);
+        spans.into_iter().try_for_each(check)
     }
 }

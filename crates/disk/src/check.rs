@@ -1,6 +1,7 @@
 //! The rules for a drive file beyond its schema. The rules for zones are in `layout`, those for the seek curve in
 //! `seek`.
 
+use ssdyno_block::units::Bandwidth;
 use ssdyno_block::{ConfigError, Time};
 
 use crate::config::{CacheTable, DiskTable};
@@ -36,10 +37,8 @@ impl DiskTable {
         for (key, number, most, help) in counts {
             ConfigError::within(format!("disk.{key}"), number, 1..=most, help)?;
         }
-        if !(1e4..=1e12).contains(&self.bus.0) {
-            let help = "use a rate such as \"300MB/s\"";
-            return Err(error("bus", format!("{} is outside 10KB/s to 1000GB/s", self.bus), help));
-        }
+        let range = Bandwidth(1e4)..=Bandwidth(1e12);
+        ConfigError::within("disk.bus", self.bus, range, "use a rate such as \"300MB/s\"")?;
         self.check_times()?;
         self.cache.as_ref().map_or(Ok(()), |cache| self.check_cache(cache))
     }

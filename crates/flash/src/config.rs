@@ -325,12 +325,7 @@ impl FlashConfig {
 
 /// Times above ten seconds are typing errors, and keeping them out keeps arithmetic in range.
 fn within_range(key: &str, span: Span) -> Result<Time, ConfigError> {
-    if span.0 > Time::from_s(10) {
-        return Err(ConfigError::new(
-            format!("flash.{key}"),
-            format!("{span} is longer than 10s"),
-            "flash operations take microseconds to milliseconds",
-        ));
-    }
+    let help = "flash operations take microseconds to milliseconds";
+    ConfigError::no_longer(format!("flash.{key}"), span, Span(Time::from_s(10)), help)?;
     Ok(span.0)
 }

@@ -170,22 +170,14 @@ impl Config {
         ConfigError::within("queue.depth", self.queue.depth, 1..=1 << 20, help)?;
         let help = "set the number of firmware cores; cores cost no time if command_time is 0us";
         ConfigError::within("controller.cores", self.controller.cores, 1..=256, help)?;
-        if let Some(rate) = self.controller.dram_bandwidth.filter(|rate| !RATES.contains(&rate.0)) {
-            return Err(ConfigError::new(
-                "controller.dram_bandwidth",
-                format!("{rate} is outside 1MB/s to 1000GB/s"),
-                "use a bandwidth such as \"3.2GB/s\", or leave the key out",
-            ));
+        if let Some(rate) = self.controller.dram_bandwidth {
+            let help = "use a bandwidth such as \"3.2GB/s\", or leave the key out";
+            ConfigError::within("controller.dram_bandwidth", rate, RATES, help)?;
         }
-        let ControllerConfig { command_time, page_time, .. } = &self.controller;
+        let ControllerConfig { command_time, page_time, .. } = self.controller;
         for (key, span) in [("command_time", command_time), ("page_time", page_time)] {
-            if span.0 > Time::from_s(1) {
-                return Err(ConfigError::new(
-                    format!("controller.{key}"),
-                    format!("{span} is longer than 1s"),
-                    "firmware takes microseconds",
-                ));
-            }
+            let (key, most) = (format!("controller.{key}"), Span(Time::from_s(1)));
+            ConfigError::no_longer(key, span, most, "firmware takes microseconds")?;
         }
         if let Some(nvme) = &self.nvme {
             nvme.check()?;

@@ -138,9 +138,10 @@ impl DelayConfig {
         ConfigError::within("delay.servers", *servers, 1..=1 << 16, help)?;
         let help = "set the number of requests that the queue holds, such as 256";
         ConfigError::within("delay.depth", *depth, 1..=1 << 20, help)?;
-        if let Some(rate) = bandwidth.filter(|rate| !(1e3..=1e12).contains(&rate.0)) {
+        if let Some(rate) = *bandwidth {
             let help = "use a rate such as \"53MB/s\", or leave the key out";
-            return error("bandwidth", format!("{rate} is outside 1KB/s to 1000GB/s"), help);
+            let range = Bandwidth(1e3)..=Bandwidth(1e12);
+            ConfigError::within("delay.bandwidth", rate, range, help)?;
         }
         self.faults.check()
     }

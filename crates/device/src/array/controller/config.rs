@@ -133,10 +133,8 @@ impl ControllerTable {
             let key = format!("array.controller.{key}");
             ConfigError::within(key, value, 1..=most, "use a number such as 8")?;
         }
-        if self.latency.0 > Time::from_s(1) {
-            let problem = format!("{} is longer than 1s", self.latency);
-            return Err(wrong("latency", problem, "use a time such as \"50us\""));
-        }
+        let (key, most) = ("array.controller.latency", Span(Time::from_s(1)));
+        ConfigError::no_longer(key, self.latency, most, "use a time such as \"50us\"")?;
         if self.cache.0 > 1 << 40 {
             let problem = format!("{} is more than 1TiB", self.cache);
             return Err(wrong("cache", problem, "use a size such as \"256MiB\""));
