@@ -2,7 +2,7 @@
 
 use std::ops::{Add, Sub};
 
-use ssdyno_block::{Injected, Time};
+use ssdyno_block::{BlockTarget, Injected, Time};
 use ssdyno_energy::{Draw, EnergyConfig, Facts, PartPower, PowerModel};
 use ssdyno_engine::events::{FlashUnit, UnitNames};
 use ssdyno_engine::{Health, PlaneUse, Pool, Victims};
@@ -21,6 +21,19 @@ pub struct DeviceFacts {
     pub write_buffer_bytes: u64,
     /// Directions of its link to the host that work independently: 1 or 2.
     pub link_ways: u32,
+}
+
+impl DeviceFacts {
+    /// Those of `device`, which takes `queue_depth` requests: without a write buffer, and with one way to the host.
+    pub fn of(device: &impl BlockTarget, queue_depth: u32) -> DeviceFacts {
+        DeviceFacts {
+            capacity_bytes: device.capacity_bytes(),
+            sector_bytes: device.sector_bytes(),
+            queue_depth,
+            write_buffer_bytes: 0,
+            link_ways: 1,
+        }
+    }
 }
 
 /// Additional facts about a device with flash, or with another memory in dies.

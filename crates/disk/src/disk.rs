@@ -418,13 +418,8 @@ impl Device for Disk {
 
     fn report(&self, report: &mut DeviceReport) {
         let cache = self.table.cache.as_ref();
-        let facts = DeviceFacts {
-            capacity_bytes: self.capacity_bytes(),
-            sector_bytes: self.sector_bytes(),
-            queue_depth: self.table.depth,
-            write_buffer_bytes: cache.map_or(0, |cache| cache.write_back.0),
-            link_ways: 1,
-        };
+        let write_buffer_bytes = cache.map_or(0, |cache| cache.write_back.0);
+        let facts = DeviceFacts { write_buffer_bytes, ..DeviceFacts::of(self, self.table.depth) };
         let powers: Vec<PartPower> = Parts::powers(&self.table.power);
         let unit = report.unit(DiskConfig::NAME, facts, PowerModel::Parts(powers));
         unit.buffered_bytes = self.writes.held_bytes(u64::from(self.sector_bytes()));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::format::{push_counted, seconds};
+use crate::format::{counts_in_words, seconds};
 use ssdyno_block::counted;
 
 /// Faults of the run and the recovery: faults from the tables `[faults]` of device and network, and timeouts of the
@@ -141,18 +141,13 @@ impl DriverRecovery {
 
     /// Its faults, in words; empty if there are none.
     pub fn words(&self) -> Vec<String> {
-        let mut what = Vec::new();
-        push_counted(
-            &mut what,
-            self.interrupts_missed,
-            "completion found late",
-            "completions found late",
-        );
-        push_counted(&mut what, self.aborts, "abort", "aborts");
-        push_counted(&mut what, self.resets, "reset", "resets");
-        push_counted(&mut what, self.abandoned, "command given up", "commands given up");
-        push_counted(&mut what, self.retries, "retry", "retries");
-        what
+        counts_in_words(&[
+            (self.interrupts_missed, "completion found late", "completions found late"),
+            (self.aborts, "abort", "aborts"),
+            (self.resets, "reset", "resets"),
+            (self.abandoned, "command given up", "commands given up"),
+            (self.retries, "retry", "retries"),
+        ])
     }
 }
 

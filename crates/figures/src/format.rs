@@ -97,11 +97,11 @@ pub fn things(n: u64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// Appends `2 errors` or `1 error` to `list`; nothing for none.
-pub fn push_counted(list: &mut Vec<String>, n: u64, one: &str, many: &str) {
-    if n > 0 {
-        list.push(format!("{} {}", count(n), if n == 1 { one } else { many }));
-    }
+/// `2 errors` or `1 error` for each of `counts`, which have their words for one and for many; nothing for none.
+pub fn counts_in_words(counts: &[(u64, &str, &str)]) -> Vec<String> {
+    let some = counts.iter().filter(|(n, ..)| *n > 0);
+    some.map(|(n, one, many)| format!("{} {}", count(*n), if *n == 1 { one } else { many }))
+        .collect()
 }
 
 /// `text` as a cell of CSV: in quotes where it holds what separates cells or lines (RFC 4180, 2.6).

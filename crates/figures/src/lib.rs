@@ -52,8 +52,8 @@ pub use faults::{
     DeviceFaults, DriverAction, DriverActionKind, DriverRecovery, FaultsResult, NetworkFaults,
 };
 pub use format::{
-    bytes_per_second, count, csv_cell, joule_seconds, joules, nanoseconds, percent, push_counted,
-    rate, seconds, significant, things, watts,
+    bytes_per_second, count, counts_in_words, csv_cell, joule_seconds, joules, nanoseconds,
+    percent, rate, seconds, significant, things, watts,
 };
 pub use histogram::{Histogram, rank};
 pub use host::{CacheResult, HostCore, HostEnergy, HostResult, NamespaceResult, NetworkResult};

@@ -6,40 +6,36 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A figure whose interval decides when a run is long enough.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Mean latency and requests per second; both must be within the width.
-    MeanAndIops,
-    /// Mean latency.
-    Mean,
-    /// Requests per second.
-    Iops,
-    /// Bytes per second.
-    Throughput,
-    /// Median latency.
-    P50,
-    /// 95th percentile of the latency.
-    P95,
-    /// 99th percentile of the latency.
-    P99,
-    /// 99.9th percentile of the latency.
-    P99_9,
+ssdyno_block::named! {
+    /// A figure whose interval decides when a run is long enough.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Metric: name {
+        /// Mean latency and requests per second; both must be within the width.
+        MeanAndIops = "mean latency and IOPS",
+        /// Mean latency.
+        Mean = "mean",
+        /// Requests per second.
+        Iops = "iops",
+        /// Bytes per second.
+        Throughput = "throughput",
+        /// Median latency.
+        P50 = "p50",
+        /// 95th percentile of the latency.
+        P95 = "p95",
+        /// 99th percentile of the latency.
+        P99 = "p99",
+        /// 99.9th percentile of the latency.
+        P99_9 = "p99.9",
+    }
 }
 
-/// Names as they are typed. Without one it is mean and IOPS.
-const NAMES: [(&str, Metric); 7] = [
-    ("mean", Metric::Mean),
-    ("iops", Metric::Iops),
-    ("throughput", Metric::Throughput),
-    ("p50", Metric::P50),
-    ("p95", Metric::P95),
-    ("p99", Metric::P99),
-    ("p99.9", Metric::P99_9),
-];
-
 impl Metric {
+    /// Those that are typed by their names. Without a name it is the one of mean and IOPS.
+    fn typed() -> impl Iterator<Item = Metric> {
+        Metric::ALL.into_iter().filter(|metric| *metric != Metric::MeanAndIops)
+    }
+
     /// The share of requests below the percentile, 0 to 1; `None` for a goal that is not a
     /// percentile.
     pub fn share(self) -> Option<f64> {
@@ -55,8 +51,7 @@ impl Metric {
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = NAMES.iter().find(|(_, metric)| metric == self).map(|(name, _)| *name);
-        f.write_str(name.unwrap_or("mean latency and IOPS"))
+        f.write_str(self.name())
     }
 }
 
@@ -71,13 +66,12 @@ pub struct Until {
 
 impl fmt::Display for Until {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = NAMES.iter().find(|(_, metric)| *metric == self.metric);
         let percent = 100.0 * self.relative_half_width;
         // As it is typed: 0.1 + 0.2 would show its rounding.
         let percent = (percent * 1e6).round() / 1e6;
-        match name {
-            Some((name, _)) => write!(f, "{name}={percent}%"),
-            None => write!(f, "{percent}%"),
+        match self.metric {
+            Metric::MeanAndIops => write!(f, "{percent}%"),
+            metric => write!(f, "{metric}={percent}%"),
         }
     }
 }
@@ -89,12 +83,12 @@ impl FromStr for Until {
         let (metric, percent) = match text.split_once('=') {
             None => (Metric::MeanAndIops, text),
             Some((name, percent)) => {
-                let found = NAMES.iter().find(|(known, _)| *known == name.trim());
-                let names = || NAMES.map(|(name, _)| name).join(", ");
-                let Some((_, metric)) = found else {
-                    return Err(format!("`{name}` is not one of {}", names()));
+                let found = Metric::typed().find(|metric| metric.name() == name.trim());
+                let Some(metric) = found else {
+                    let names: Vec<&str> = Metric::typed().map(Metric::name).collect();
+                    return Err(format!("`{name}` is not one of {}", names.join(", ")));
                 };
-                (*metric, percent)
+                (metric, percent)
             }
         };
         let number = percent.trim().strip_suffix('%').map(str::trim_end);

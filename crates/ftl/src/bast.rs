@@ -75,11 +75,11 @@ impl Bast {
         // the pages behind its end are copied to it: a switch or partial merge saves the copies
         // of the others.
         if in_order {
-            store.gather(place, store.written(log)..store.pages_per_block(), log, out);
+            store.gather(place, store.written(log)..store.pages_per_block(), None, log, out);
             store.replace_data(place, log, out);
         } else {
             let fresh = store.open(plane)?;
-            store.gather(place, 0..store.pages_per_block(), fresh, out);
+            store.gather(place, 0..store.pages_per_block(), None, fresh, out);
             store.erase(log, out);
             store.replace_data(place, fresh, out);
         }

@@ -40,7 +40,7 @@ impl BlockMap {
         let block = self.replacement[place.block as usize];
         // Pages before the end of the replacement were copied when it was opened or went
         // forwards. Only the offsets behind its end are still in the data block.
-        store.gather(place, store.written(block)..store.pages_per_block(), block, out);
+        store.gather(place, store.written(block)..store.pages_per_block(), None, block, out);
         self.replace_if_dead(store, place, out);
     }
 
@@ -133,7 +133,7 @@ impl Policy for BlockMap {
         let block = self.replacement[at];
         // The pages that the write leaves out are copied first, in order. After the write their
         // offsets in this block could not be programmed any more.
-        store.gather(place, store.written(block)..offset, block, out);
+        store.gather(place, store.written(block)..offset, None, block, out);
         store.program(place, offset, (block, offset), out);
         self.replace_if_dead(store, place, out);
         Ok(())

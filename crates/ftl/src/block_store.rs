@@ -246,53 +246,26 @@ impl Store {
         out.push(FlashOp::program(place.plane, to, FlashCause::Host));
     }
 
-    /// Copies what is valid among `offsets` of `place`, wherever it is but in `block` itself, to
-    /// its own offset in `block`, upwards.
+    /// Copies what is valid among `offsets` of `place` to its own offset in `block`, upwards: wherever it is, or `from` one
+    /// block only.
     pub(crate) fn gather(
         &mut self,
         place: Place,
         offsets: std::ops::Range<u32>,
+        from: Option<u32>,
         block: u32,
         out: &mut Vec<FlashOp>,
     ) {
         for offset in offsets {
-            self.copy(place, offset, block, None, out);
+            let found = self.page(place, offset).zip(self.holder(place, offset));
+            // A page that is in the target already has its place. Copying it would program the page
+            // a second time without an erase.
+            let moves = |holder| holder != block && from.is_none_or(|from| from == holder);
+            if let Some((page, _)) = found.filter(|(_, holder)| moves(*holder)) {
+                let (from, to) = self.put(page, block, offset);
+                out.push(FlashOp::copy(place.plane, from, to, FlashCause::Cleaning));
+            }
         }
-    }
-
-    /// As [`gather`](Store::gather), but only what is in block `from`.
-    pub(crate) fn gather_from(
-        &mut self,
-        place: Place,
-        offsets: std::ops::Range<u32>,
-        from: u32,
-        block: u32,
-        out: &mut Vec<FlashOp>,
-    ) {
-        for offset in offsets {
-            self.copy(place, offset, block, Some(from), out);
-        }
-    }
-
-    fn copy(
-        &mut self,
-        place: Place,
-        offset: u32,
-        block: u32,
-        only_from: Option<u32>,
-        out: &mut Vec<FlashOp>,
-    ) {
-        let (Some(page), Some(holder)) = (self.page(place, offset), self.holder(place, offset))
-        else {
-            return;
-        };
-        // A page that is in the target already has its place. Copying it would program the page
-        // a second time without an erase.
-        if holder == block || only_from.is_some_and(|from| from != holder) {
-            return;
-        }
-        let (from, to) = self.put(page, block, offset);
-        out.push(FlashOp::copy(place.plane, from, to, FlashCause::Cleaning));
     }
 
     /// Programs `offset` in place if the data block allows it, opening one if there is none; false

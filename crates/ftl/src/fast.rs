@@ -50,7 +50,7 @@ impl Fast {
         // While the log existed nothing was written in place, so the valid pages of the data block
         // lie after the end of the log. Newer pages in random logs stay there.
         let rest = store.written(block)..store.pages_per_block();
-        store.gather_from(place, rest, store.data(place), block, out);
+        store.gather(place, rest, Some(store.data(place)), block, out);
         store.replace_data(place, block, out);
     }
 
@@ -62,7 +62,7 @@ impl Fast {
         out: &mut Vec<FlashOp>,
     ) -> Result<(), ReadOnly> {
         let fresh = store.open(place.plane)?;
-        store.gather(place, 0..store.pages_per_block(), fresh, out);
+        store.gather(place, 0..store.pages_per_block(), None, fresh, out);
         store.replace_data(place, fresh, out);
         // The pages of the sequential log are in the fresh block now. The log holds nothing
         // valid and would otherwise block the next sequential write until its merge.

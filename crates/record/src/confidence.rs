@@ -84,7 +84,10 @@ impl Source<'_> {
         let Some(slices) = self.slices.enough() else { return vec![None; 6] };
         let unseen = self.slices.unseen();
         let ops = self.ops.clone();
-        let lane = |lane: usize| slices.iter().map(|slice| slice.parts[lane].clone()).collect();
+        let ask = |lane: usize, histogram, latency, rows_of| {
+            let parts = slices.iter().map(|slice| slice.parts[lane].clone()).collect();
+            Asked { parts, unseen: unseen.lanes[lane], histogram, latency, rows_of }
+        };
         let mut asked = vec![Some(Asked {
             parts: slices.iter().map(|slice| slice.all()).collect(),
             unseen: unseen.all,
@@ -92,24 +95,11 @@ impl Source<'_> {
             latency: latency.all,
             rows_of: Some(None),
         })];
-        for (op, latency) in
-            Op::ALL.into_iter().zip([latency.read, latency.write, latency.trim, latency.flush])
-        {
-            asked.push(latency.map(|latency| Asked {
-                parts: lane(op as usize),
-                unseen: unseen.lanes[op as usize],
-                histogram: &ops[op as usize],
-                latency,
-                rows_of: Some(Some(op)),
-            }));
+        let by_op = [latency.read, latency.write, latency.trim, latency.flush];
+        for ((op, histogram), latency) in Op::ALL.into_iter().zip(&ops).zip(by_op) {
+            asked.push(latency.map(|own| ask(op as usize, histogram, own, Some(Some(op)))));
         }
-        asked.push(device.map(|latency| Asked {
-            parts: lane(INSIDE),
-            unseen: unseen.lanes[INSIDE],
-            histogram: self.inside,
-            latency,
-            rows_of: None,
-        }));
+        asked.push(device.map(|latency| ask(INSIDE, self.inside, latency, None)));
         self.intervals(&asked)
     }
 

@@ -129,13 +129,7 @@ impl Device for StripedArray {
                 .whole()
                 .map_or(0, |unit| unit.facts.queue_depth)
         });
-        let mut facts = DeviceFacts {
-            capacity_bytes: self.striping.capacity_bytes,
-            sector_bytes: self.striping.sector_bytes,
-            queue_depth: depth.sum(),
-            write_buffer_bytes: 0,
-            link_ways: 1,
-        };
+        let mut facts = DeviceFacts::of(self, depth.sum());
         let controller = self.controller.as_ref();
         let parts = controller.map_or(Vec::new(), |controller| controller.describe(&mut facts));
         let unit = report.unit(ArrayConfig::NAME, facts, PowerModel::Parts(parts));

@@ -190,13 +190,7 @@ impl Device for DelayDevice {
     }
 
     fn report(&self, report: &mut DeviceReport) {
-        let facts = DeviceFacts {
-            capacity_bytes: self.capacity_bytes(),
-            sector_bytes: self.sector_bytes(),
-            queue_depth: self.config.delay.depth,
-            write_buffer_bytes: 0,
-            link_ways: 1,
-        };
+        let facts = DeviceFacts::of(self, self.config.delay.depth);
         let power = PowerModel::Controller {
             config: Box::new(self.config.energy.clone()),
             facts: Facts { dies_per_package: 1, ..Facts::default() },

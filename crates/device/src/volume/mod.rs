@@ -224,13 +224,7 @@ impl Device for Volume {
 
     fn report(&self, report: &mut DeviceReport) {
         let number = report.units().len();
-        let facts = DeviceFacts {
-            capacity_bytes: self.capacity_bytes(),
-            sector_bytes: self.sector_bytes(),
-            queue_depth: self.config.volume.depth,
-            write_buffer_bytes: 0,
-            link_ways: 1,
-        };
+        let facts = DeviceFacts::of(self, self.config.volume.depth);
         let unit = report.unit(VolumeConfig::NAME, facts, PowerModel::Parts(Vec::new()));
         for (bucket, of_bytes) in [(&self.iops, false), (&self.bandwidth, true)] {
             let left = bucket.as_ref().and_then(|bucket| bucket.left(fine(self.now)));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ssdyno_figures::{FaultsResult, push_counted, seconds, significant};
+use ssdyno_figures::{FaultsResult, counts_in_words, seconds, significant};
 
 /// The component and its events, for tables.
 pub(crate) fn rows(faults: &FaultsResult) -> Vec<[String; 2]> {
@@ -12,11 +12,12 @@ pub(crate) fn rows(faults: &FaultsResult) -> Vec<[String; 2]> {
         rows.push([who.to_owned(), what]);
     };
     if let Some(device) = faults.device {
-        let mut what = Vec::new();
-        push_counted(&mut what, device.errors, "error", "errors");
-        push_counted(&mut what, device.delays, "delayed completion", "delayed completions");
-        push_counted(&mut what, device.drops, "command dropped", "commands dropped");
-        push_counted(&mut what, device.lost_interrupts, "interrupt lost", "interrupts lost");
+        let mut what = counts_in_words(&[
+            (device.errors, "error", "errors"),
+            (device.delays, "delayed completion", "delayed completions"),
+            (device.drops, "command dropped", "commands dropped"),
+            (device.lost_interrupts, "interrupt lost", "interrupts lost"),
+        ]);
         what.extend(device.hung_at_seconds.map(|at| format!("hung at {}", seconds(at))));
         let slowed = device.slowed_percent.map(|slow| significant(slow, 3));
         what.extend(slowed.map(|slow| format!("slowed by {slow} % on average")));
@@ -24,18 +25,14 @@ pub(crate) fn rows(faults: &FaultsResult) -> Vec<[String; 2]> {
         row("device", what);
     }
     if let Some(network) = faults.network {
-        let mut what = Vec::new();
-        push_counted(&mut what, network.delays, "late message", "late messages");
-        push_counted(&mut what, network.drops, "message lost", "messages lost");
-        push_counted(&mut what, network.errors, "message damaged", "messages damaged");
-        push_counted(&mut what, network.session_resets, "broken session", "broken sessions");
-        push_counted(
-            &mut what,
-            network.commands_resent,
-            "command sent again",
-            "commands sent again",
-        );
-        push_counted(&mut what, network.commands_given_up, "command given up", "commands given up");
+        let what = counts_in_words(&[
+            (network.delays, "late message", "late messages"),
+            (network.drops, "message lost", "messages lost"),
+            (network.errors, "message damaged", "messages damaged"),
+            (network.session_resets, "broken session", "broken sessions"),
+            (network.commands_resent, "command sent again", "commands sent again"),
+            (network.commands_given_up, "command given up", "commands given up"),
+        ]);
         row("network", what);
     }
     row("driver", faults.driver.words());
@@ -45,9 +42,8 @@ pub(crate) fn rows(faults: &FaultsResult) -> Vec<[String; 2]> {
     if !faults.sense.is_empty() {
         row("sense data", faults.sense.iter().map(|(of, n)| format!("{n} {of}")).collect());
     }
-    let mut what = Vec::new();
-    push_counted(&mut what, faults.requests_failed, "request failed", "requests failed");
-    row("workload", what);
+    let failed = (faults.requests_failed, "request failed", "requests failed");
+    row("workload", counts_in_words(&[failed]));
     rows
 }
 

@@ -66,11 +66,9 @@ impl Device for Ssd {
         let page_bytes = u64::from(geometry.page_bytes);
         let buffer = self.buffer.pages.as_ref().map_or(0, |pages| u64::from(pages.capacity()));
         let facts = DeviceFacts {
-            capacity_bytes: self.pages.capacity_bytes,
-            sector_bytes: self.sector_bytes(),
-            queue_depth: self.config.queue.depth,
             write_buffer_bytes: buffer * page_bytes,
             link_ways: self.path.link.ways(),
+            ..DeviceFacts::of(self, self.config.queue.depth)
         };
         let states = self.config.power.states.iter().map(|state| state.power).collect();
         let power = PowerModel::Controller {

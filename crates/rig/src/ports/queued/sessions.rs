@@ -42,14 +42,20 @@ impl QueuedPort {
             return self.queue.schedule(until, Event::Again(slot));
         }
         self.slots[slot].stage = Stage::Sent;
-        match remote.send_command(now, &request) {
-            Delivery::Arrives(at) => self.queue.schedule(at, Event::AtTarget(slot)),
-            Delivery::Again(at) => self.queue.schedule(at, Event::Again(slot)),
+        let delivery = remote.send_command(now, &request);
+        self.sent(now, queue, delivery, [Event::AtTarget(slot), Event::Again(slot)]);
+    }
+
+    /// Schedules what the `delivery` of a message means: that it arrives, or that it is sent again.
+    fn sent(&mut self, now: Time, queue: u16, delivery: Delivery, [arrives, again]: [Event; 2]) {
+        match delivery {
+            Delivery::Arrives(at) => self.queue.schedule(at, arrives),
+            Delivery::Again(at) => self.queue.schedule(at, again),
             Delivery::Breaks => {
                 // The event is scheduled although the session breaks. It fires for the old slot,
                 // finds its tries at zero and frees it; without an event, the slot would stay in
                 // use for ever.
-                self.queue.schedule(now, Event::Again(slot));
+                self.queue.schedule(now, again);
                 self.break_session(now, queue);
             }
         }
@@ -62,14 +68,8 @@ impl QueuedPort {
         if tries == 0 {
             return self.slots.free(slot);
         }
-        match remote.send_answer(now, &request) {
-            Delivery::Arrives(at) => self.queue.schedule(at, Event::Told(slot)),
-            Delivery::Again(at) => self.queue.schedule(at, Event::AnswerAgain(slot)),
-            Delivery::Breaks => {
-                self.queue.schedule(now, Event::AnswerAgain(slot));
-                self.break_session(now, queue);
-            }
-        }
+        let delivery = remote.send_answer(now, &request);
+        self.sent(now, queue, delivery, [Event::Told(slot), Event::AnswerAgain(slot)]);
     }
 
     /// The session of `queue` breaks: its requests on the way are discarded, and start again in their own slots; the
