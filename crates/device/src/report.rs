@@ -202,16 +202,12 @@ impl DeviceReport {
 
     /// The names of the units and their declared parts.
     pub fn names(&self) -> Vec<UnitNames> {
-        let names = |unit: &UnitReport| UnitNames {
-            path: unit.path.clone(),
-            flash: match &unit.power {
-                PowerModel::Controller { config, facts } => flash_unit(config, facts),
-                PowerModel::Parts(_) => None,
-            },
-            parts: match &unit.power {
-                PowerModel::Controller { .. } => Vec::new(),
-                PowerModel::Parts(parts) => parts.iter().map(part_names).collect(),
-            },
+        let names = |unit: &UnitReport| {
+            let (flash, parts) = match &unit.power {
+                PowerModel::Controller { config, facts } => (flash_unit(config, facts), Vec::new()),
+                PowerModel::Parts(parts) => (None, parts.iter().map(part_names).collect()),
+            };
+            UnitNames { path: unit.path.clone(), flash, parts }
         };
         self.units.iter().map(names).collect()
     }

@@ -341,14 +341,11 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         if !writes {
             return;
         }
-        let flusher = &mut self.threads[FLUSHER as usize];
+        let flusher = &self.threads[FLUSHER as usize];
         match flusher.state {
+            // The core is not free, although it may look so between two steps.
             State::Asleep if on == Some(flusher.core) => {
-                // The core is not free, although it may look so between two steps.
-                flusher.state = State::Ready;
-                flusher.ready_at = at;
-                let core = flusher.core;
-                self.cores[core as usize].ready.push_back(FLUSHER);
+                self.line_up(FLUSHER, at);
             }
             State::Asleep => self.make_ready(FLUSHER, at),
             _ => {}

@@ -15,11 +15,7 @@ use crate::watch::CoreWatch;
 impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// `thread` wants its core from `at` on.
     pub(crate) fn make_ready(&mut self, thread: u32, at: Time) {
-        let entry = &mut self.threads[thread as usize];
-        entry.state = State::Ready;
-        entry.ready_at = at;
-        let core = entry.core;
-        self.cores[core as usize].ready.push_back(thread);
+        let core = self.line_up(thread, at);
         match self.cores[core as usize].doing {
             Doing::Idle(_) => self.dispatch(core, at),
             // A thread that only looks gives way.
@@ -27,13 +23,20 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
                 if self.threads[other as usize].state == State::Running(Step::Poll) =>
             {
                 self.end_spin(core, CpuCause::Poll, at);
-                self.threads[other as usize].state = State::Ready;
-                self.threads[other as usize].ready_at = at;
-                self.cores[core as usize].ready.push_back(other);
+                self.line_up(other, at);
                 self.dispatch(core, at);
             }
             _ => {}
         }
+    }
+
+    /// `thread` waits for its turn on its core, which it can use from `at` on; gives the core.
+    pub(crate) fn line_up(&mut self, thread: u32, at: Time) -> u16 {
+        let entry = &mut self.threads[thread as usize];
+        (entry.state, entry.ready_at) = (State::Ready, at);
+        let core = entry.core;
+        self.cores[core as usize].ready.push_back(thread);
+        core
     }
 
     /// The core is free from `at` on: the next thread, or idleness.
@@ -65,13 +68,11 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
 
     /// `thread` has the core from `at` on: what is next? `before` is work that was charged already.
     pub(crate) fn run_thread(&mut self, core: u16, thread: u32, at: Time, before: Time) {
-        let place = &mut self.cores[core as usize];
+        let place = &self.cores[core as usize];
         // A thread loses its core only if another thread is ready. Without the second condition a
         // single thread would pay for context switches that no scheduler makes.
         if at > place.since + self.setup.time_slice && !place.ready.is_empty() {
-            self.threads[thread as usize].state = State::Ready;
-            self.threads[thread as usize].ready_at = at + before;
-            place.ready.push_back(thread);
+            self.line_up(thread, at + before);
             return self.leave_ready(core, at + before);
         }
         let waits_for_all = self.setup.plan.mode == ThreadMode::Batch;
@@ -356,11 +357,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// The thread gives up its core.
     fn leave(&mut self, core: u16, thread: u32, at: Time) {
         let end = at + self.ring(core, thread, at);
-        self.watch.placed(core, end);
-        let place = &mut self.cores[core as usize];
-        place.busy_until = place.busy_until.max(end);
-        place.doing = Doing::Idle(end);
-        self.dispatch(core, end);
+        self.leave_ready(core, end);
     }
 
     /// Nothing to do but wait.
@@ -390,10 +387,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             return self.spin(core, thread, Step::Poll, at);
         }
         let look = self.charge(core, CpuCause::Poll, self.setup.costs.poll);
-        let entry = &mut self.threads[thread as usize];
-        entry.state = State::Ready;
-        entry.ready_at = at + look;
-        self.cores[core as usize].ready.push_back(thread);
+        self.line_up(thread, at + look);
         self.leave_ready(core, at + look);
     }
 

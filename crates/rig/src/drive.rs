@@ -363,16 +363,13 @@ impl State {
                 }
                 true
             }
-            Err(SubmitError::Full) => {
-                if (token as usize) < self.in_flight.len() {
-                    self.free.push(token);
-                }
-                self.held = Some(sent);
-                false
-            }
             Err(error) => {
                 if (token as usize) < self.in_flight.len() {
                     self.free.push(token);
+                }
+                if error == SubmitError::Full {
+                    self.held = Some(sent);
+                    return false;
                 }
                 // Any error but a full queue is a defect of the set-up, such as an address beyond
                 // the end. The run ends, and the results until then are marked partial.

@@ -208,7 +208,8 @@ impl Replay {
     fn finish(&mut self, error: Option<WorkloadError>) -> WorkloadStep {
         self.done = true;
         self.next = None;
-        self.error = error;
+        // An error that is still to be fetched stays.
+        self.error = error.or(self.error.take());
         WorkloadStep::Done
     }
 }
@@ -216,7 +217,7 @@ impl Replay {
 impl Workload for Replay {
     fn next(&mut self, now: Time) -> WorkloadStep {
         if self.done || self.requests_left == 0 {
-            return self.ended();
+            return self.finish(None);
         }
         if self.next.is_none() {
             match self.read_on() {
@@ -304,30 +305,18 @@ impl Workload for Replay {
     }
 }
 
-impl Replay {
-    /// Done, without touching an error that is still to be fetched.
-    fn ended(&mut self) -> WorkloadStep {
-        self.done = true;
-        self.next = None;
-        WorkloadStep::Done
-    }
-}
-
 /// Checks the options and returns the factor on times.
 fn check_options(options: &TraceOptions) -> Result<f64, WorkloadError> {
     let none =
         |key: &str| Err(WorkloadError::of_key(key, "0 allows no requests", "give 1 or more"));
-    if options.depth_limit == Some(0) {
-        return none("depth_limit");
-    }
-    if options.requests == Some(0) {
-        return none("requests");
-    }
-    if options.slot_bytes == Some(0) {
-        return none("slot_bytes");
-    }
-    if options.duration == Some(Time::ZERO) {
-        return none("duration");
+    let zero = [
+        ("depth_limit", options.depth_limit == Some(0)),
+        ("requests", options.requests == Some(0)),
+        ("slot_bytes", options.slot_bytes == Some(0)),
+        ("duration", options.duration == Some(Time::ZERO)),
+    ];
+    if let Some((key, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
+        return none(key);
     }
     match options.timing {
         TraceTiming::AsFastAsPossible { depth: 0 } => none("depth"),

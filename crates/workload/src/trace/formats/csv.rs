@@ -9,9 +9,10 @@ use super::reader::{LineReader, NO_OPERATIONS, ReaderOptions, WHOLE_SECONDS};
 use super::sink::Sink;
 
 /// The source of the columns' names.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Told {
     /// In the first line.
+    #[default]
     ByHeader,
     /// Beforehand: a first line that names columns is passed over.
     Beforehand,
@@ -19,6 +20,7 @@ enum Told {
     LibCacheSim,
 }
 
+#[derive(Default)]
 pub(super) struct Csv {
     told: Told,
     header: Option<Header>,
@@ -39,9 +41,7 @@ impl Csv {
             // damaged, and its columns could be shifted, which would still parse as numbers.
             columns: Some(header.last() + 1),
             header: Some(header),
-            objects: None,
-            whole_seconds: false,
-            begun: false,
+            ..Csv::default()
         })
     }
 
@@ -51,10 +51,8 @@ impl Csv {
         Ok(Csv {
             told: if header.is_some() { Told::Beforehand } else { Told::ByHeader },
             header,
-            columns: None,
             objects: Some(options.objects),
-            whole_seconds: false,
-            begun: false,
+            ..Csv::default()
         })
     }
 
@@ -73,11 +71,9 @@ impl Csv {
     pub(super) fn libcachesim(objects: Objects) -> Csv {
         Csv {
             told: Told::LibCacheSim,
-            header: None,
-            columns: None,
             objects: Some(objects),
             whole_seconds: true,
-            begun: false,
+            ..Csv::default()
         }
     }
 
