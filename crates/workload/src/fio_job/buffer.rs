@@ -11,12 +11,12 @@ impl Reader<'_> {
     /// them; with data of a given kind it always refills, unless it is told not to. Here data is fresh
     /// unless neither is wanted.
     pub(super) fn buffer(&mut self) -> Answer<WriteData> {
-        let share = |text: &str| values::whole(text).filter(|share| *share <= 100);
+        let share = values::whole_in(..=100);
         let expected = "a percentage from 0 to 100";
-        let compress = self.value(&["buffer_compress_percentage"], expected, share)?;
-        let dedupe = self.value(&["dedupe_percentage"], expected, share)?;
+        let compress = self.value(&["buffer_compress_percentage"], expected, &share)?;
+        let dedupe = self.value(&["dedupe_percentage"], expected, &share)?;
         let dedupe = dedupe.unwrap_or(0) as f64;
-        if let Some(mode) = self.find(&["dedupe_mode"]).and_then(|entry| entry.value)
+        if let Some(mode) = self.text("dedupe_mode")
             && mode != "repeat"
             && dedupe > 0.0
         {
@@ -50,7 +50,7 @@ impl Reader<'_> {
 
     /// Whether the job writes a pattern, which can only be zeroes.
     fn zero_pattern(&mut self) -> Answer<bool> {
-        let Some(pattern) = self.find(&["buffer_pattern"]).and_then(|entry| entry.value) else {
+        let Some(pattern) = self.text("buffer_pattern") else {
             return Ok(false);
         };
         let digits = pattern.strip_prefix("0x").unwrap_or(&pattern);

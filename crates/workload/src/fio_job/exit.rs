@@ -47,7 +47,7 @@ impl Reader<'_> {
 
     /// Whom the end of the job ends, if it ends anybody.
     pub(super) fn exit_what(&mut self) -> Answer<FioEnd> {
-        match self.find(&["exit_what"]).and_then(|entry| entry.value).as_deref() {
+        match self.text("exit_what").as_deref() {
             // fio's default is the group. The value matters only if `exitall` is set in some
             // section; otherwise the reader of jobs resets it, because each job then ends alone.
             None | Some("group") => Ok(FioEnd::Set),

@@ -117,9 +117,7 @@ impl Workload for Flowing {
 impl Reader<'_> {
     /// The share of the job, if it is kept in proportion with others.
     pub(super) fn share(&mut self) -> Answer<Option<Share>> {
-        let weight = self.value(&["flow"], "a weight of 0 to 1000", |text| {
-            values::whole(text).filter(|weight| *weight <= 1_000)
-        })?;
+        let weight = self.value(&["flow"], "a weight of 0 to 1000", values::whole_in(..=1_000))?;
         let id = self.value(&["flow_id"], "a number", values::whole)?.unwrap_or(0);
         let sleep = self.value(&["flow_sleep"], "a time in us, or such as 5ms", |text| {
             values::time(text, "us")

@@ -83,9 +83,8 @@ impl Reader<'_> {
         // A foreign engine explains its options.
         let engine = self.engine()?;
         self.check_names(&mut notes)?;
-        let copies = self.value(&["numjobs"], "a number from 1 to 4096", |text| {
-            values::whole(text).filter(|jobs| (1..=4096).contains(jobs))
-        })?;
+        let copies =
+            self.value(&["numjobs"], "a number from 1 to 4096", values::whole_in(1..=4096))?;
         let mut load = self.load(engine, &mut notes)?;
         // The load keeps its lines: some values can be judged only when the size of the target is
         // known, and the error should still name the line of the option.
@@ -227,7 +226,7 @@ impl Reader<'_> {
         if self.value(&["numjobs"], "a number", values::whole)?.is_some_and(|jobs| jobs > 1) {
             return self.wrong("several copies of a recording", "set numjobs=1");
         }
-        let percent = |text: &str| values::whole(text).filter(|percent| *percent > 0);
+        let percent = values::whole_in(1..);
         let scale = self.value(&["replay_time_scale"], "a share in percent, above 0", percent)?;
         let timing = match (self.switch("replay_no_stall")?, scale) {
             (true, _) => TraceTiming::AsFastAsPossible { depth: load.depth },
@@ -295,7 +294,7 @@ impl Reader<'_> {
 
     /// A job that is to be checked says so.
     fn check_verify(&mut self) -> Answer<()> {
-        let method = self.find(&["verify"]).and_then(|entry| entry.value);
+        let method = self.text("verify");
         if method.is_none_or(|method| method == "0" || method == "none") {
             return self.wrong("the job has no verify", "add verify=crc32c");
         }
@@ -321,7 +320,7 @@ impl Reader<'_> {
 
     /// Commands that go to an NVMe drive as they are.
     fn passthrough(&mut self) -> Answer<FioEngine> {
-        let kind = self.find(&["cmd_type"]).and_then(|entry| entry.value);
+        let kind = self.text("cmd_type");
         if kind.as_deref().is_some_and(|kind| kind != "nvme") {
             return self.wrong("`cmd_type` is not nvme", "set cmd_type=nvme");
         }

@@ -185,9 +185,8 @@ impl Reader<'_> {
     pub(super) fn load(&mut self, engine: FioEngine, notes: &mut Vec<String>) -> Answer<Load> {
         let (mut mix, random, modifier) = self.directions()?;
         let sizes = self.sizes()?;
-        let depth = self.value(&["iodepth"], "a number of 1 or more", |text| {
-            values::whole(text).filter(|depth| (1..=65_536).contains(depth))
-        })?;
+        let depth =
+            self.value(&["iodepth"], "a number of 1 or more", values::whole_in(1..=65_536))?;
         let mut depth = depth.unwrap_or(1) as u32;
         // A system call such as pread returns after its completion, so only one is outstanding per
         // thread. A deeper queue would measure an engine that the job does not name.
@@ -203,9 +202,7 @@ impl Reader<'_> {
             return self.wrong("time_based needs a runtime", "add runtime=60");
         }
         let size = |text: &str| values::size(text);
-        let loops = self.value(&["loops"], "a number of 1 or more", |text| {
-            values::whole(text).filter(|loops| *loops >= 1)
-        })?;
+        let loops = self.value(&["loops"], "a number of 1 or more", values::whole_in(1..))?;
         let random_percent = self
             .value(&["percentage_random"], "0 to 100", |text| directions(text, percent))?
             .unwrap_or_default();
@@ -308,7 +305,7 @@ impl Reader<'_> {
         let size = self.value(&["zonesize"], "a size such as 256m", bytes)?;
         let range = self.value(&["zonerange"], "a size such as 256m", bytes)?;
         let skip = self.value(&["zoneskip"], "a size such as 2g", bytes)?;
-        let mode = self.find(&["zonemode"]).and_then(|entry| entry.value);
+        let mode = self.text("zonemode");
         match mode.as_deref() {
             None | Some("none") => return Ok(None),
             Some("strided") => {}
@@ -330,9 +327,8 @@ impl Reader<'_> {
     fn shape(&mut self, notes: &mut Vec<String>) -> Answer<Shape> {
         let time = |text: &str| values::time(text, "us");
         let think = self.value(&["thinktime"], "a time in us, or such as 5ms", time)?;
-        let blocks = self.value(&["thinktime_blocks"], "a number of 1 or more", |text| {
-            values::whole(text).filter(|blocks| *blocks >= 1)
-        })?;
+        let blocks =
+            self.value(&["thinktime_blocks"], "a number of 1 or more", values::whole_in(1..))?;
         let think = think.filter(|time| *time > Time::ZERO);
         // Spinning and sleeping differ in CPU time only; the requests are the same. The option is
         // therefore noted and not rejected.
@@ -370,8 +366,7 @@ impl Reader<'_> {
         let share = self.value(&names, "0 to 100", percent)?.unwrap_or(50.0);
         let read = if is_write { 100.0 - share } else { share };
         let mixed = [read, 100.0 - read, 0.0];
-        let identical = match self.find(&["rw_sequencer"]).and_then(|entry| entry.value).as_deref()
-        {
+        let identical = match self.text("rw_sequencer").as_deref() {
             None | Some("sequential") => false,
             Some("identical") => true,
             Some(_) => {
@@ -405,7 +400,7 @@ impl Reader<'_> {
             // One suffix has two meanings in fio: a number of requests for random loads and a
             // distance in bytes for sequential ones. `randread:8` must not be read as a hole of 8
             // bytes.
-            Some(text) if random => match values::whole(text).filter(|run| *run >= 1) {
+            Some(text) if random => match values::whole_in(1..)(text) {
                 Some(run) => modifier.run = run,
                 None => {
                     return self.wrong(
@@ -449,7 +444,7 @@ impl Reader<'_> {
         // Bytes per second are divided by the mean size, because arrivals are requests. The mean
         // over many requests is the rate that was asked for; single seconds can differ.
         let Some(rates) = by_count.or(by_bytes) else { return Ok(None) };
-        let kind = match self.find(&["rate_process"]).and_then(|entry| entry.value).as_deref() {
+        let kind = match self.text("rate_process").as_deref() {
             None | Some("linear") => ArrivalKind::Fixed,
             Some("poisson") => ArrivalKind::Poisson,
             Some(other) => {

@@ -78,6 +78,11 @@ impl Reader<'_> {
         }
     }
 
+    /// The text of an option that has one.
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        self.find(&[name])?.value
+    }
+
     /// The value of an option, read by `parse`.
     pub(super) fn value<T>(
         &mut self,

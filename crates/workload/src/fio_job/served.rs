@@ -13,15 +13,14 @@ const FILES_MAX: usize = 1_024;
 impl Reader<'_> {
     /// The files, whether they were named themselves, and how many there are.
     pub(super) fn files(&mut self) -> Answer<(Vec<String>, bool, u32)> {
-        let directory = self.find(&["directory"]).and_then(|entry| entry.value);
+        let directory = self.text("directory");
         if directory.as_ref().is_some_and(|directory| directory.contains(':')) {
             return self.wrong("several directories are not supported", "use a job for each");
         }
         let directory = directory.map(|directory| format!("{directory}/"));
-        let Some(names) = self.find(&["filename"]).and_then(|entry| entry.value) else {
-            let count = self.value(&["nrfiles", "nr_files"], "1 to 1024 files", |text| {
-                values::whole(text).filter(|files| (1..=FILES_MAX as u64).contains(files))
-            })?;
+        let Some(names) = self.text("filename") else {
+            let count = values::whole_in(1..=FILES_MAX as u64);
+            let count = self.value(&["nrfiles", "nr_files"], "1 to 1024 files", count)?;
             let count = count.unwrap_or(1) as u32;
             // fio makes files named by the job there.
             let made = |directory: String| {

@@ -1,5 +1,7 @@
 //! Numbers, sizes and times as fio writes them (fio documentation, "Parameter types").
 
+use std::ops::RangeBounds;
+
 use ssdyno_block::Time;
 
 /// A size or a share of the target.
@@ -106,6 +108,11 @@ pub(super) fn time(text: &str, usual: &str) -> Option<Time> {
 /// A whole number, perhaps with a prefix.
 pub(super) fn whole(text: &str) -> Option<u64> {
     bytes(text)
+}
+
+/// A whole number within `range`.
+pub(super) fn whole_in(range: impl RangeBounds<u64>) -> impl Fn(&str) -> Option<u64> {
+    move |text| whole(text).filter(|number| range.contains(number))
 }
 
 /// A switch; present without a value means on.
