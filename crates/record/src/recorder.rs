@@ -151,7 +151,7 @@ impl Recorder {
 
     /// Sum of the latencies recorded, in picoseconds: what a live view makes a mean from.
     pub fn latency_ps_sum(&self) -> u128 {
-        self.ops.iter().map(|t| t.latencies.latency_ps).sum()
+        self.ops.iter().map(|t| t.latencies.sums.ps).sum()
     }
 
     /// Whether the run should end because there is no memory for more rows; outstanding requests can still be recorded.
@@ -221,20 +221,14 @@ impl Recorder {
         // The row of a failed request was kept above, but its latency goes into no figure: a
         // target that fails at once would look fast.
         if completion.status != Status::Ok {
-            totals.add_error(completed);
-            if completion.status == Status::Abandoned {
-                totals.add_unanswered(latency);
-                return self.series.add_given_up(request.op, latency, completed);
-            }
-            return self.series.add_error(request.op, completed);
+            let failed = (request.op, completion.status);
+            return totals.add_failed(&mut self.series, failed, latency, completed);
         }
         let bytes = u64::from(request.length_bytes);
         // The wait is the rest of the latency. The limit keeps that difference from wrapping if
         // a request was accepted before its intended start.
         let inside = completed.saturating_sub(completion.accepted).min(latency);
-        totals.bytes += bytes;
-        totals.latencies.add(latency);
-        totals.wait_ps += u128::from((latency - inside).as_ps());
+        totals.add(bytes, latency, inside);
         self.inside.add(inside);
         // A trim names many bytes and moves none. Its length would make the interval of the
         // bandwidth that of another figure.
@@ -344,11 +338,6 @@ impl Recorder {
 /// The state of all lanes.
 fn lanes<'a>(ops: &'a [Totals; 4], inside: &'a Latencies) -> [View<'a>; LANES] {
     let [read, write, trim, flush] = ops.each_ref().map(|totals| totals.view(None));
-    let inside = View {
-        histograms: vec![&inside.histogram],
-        latency_ps: ops.iter().map(|t| t.latencies.latency_ps - t.wait_ps).sum(),
-        latency_ps_min: inside.latency_ps_min,
-        latency_ps_max: inside.latency_ps_max,
-    };
+    let inside = View { histograms: vec![&inside.histogram], sums: inside.sums };
     [read, write, trim, flush, inside]
 }

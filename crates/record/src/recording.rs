@@ -16,7 +16,7 @@ use crate::rows::{RowNames, Rows};
 use crate::series::Series;
 use crate::side_by_side;
 use crate::slices::Slices;
-use crate::totals::{ErrorTimes, Latencies, Totals, is_data};
+use crate::totals::{ErrorTimes, Latencies, Sums, Totals, is_data};
 
 /// Bins an octave in a published distribution, equally wide: 1.6 to 3.1 % of their latency.
 const BINS_PER_OCTAVE: usize = 32;
@@ -348,21 +348,15 @@ impl Recording {
 
     fn latency_of(&self, totals: &[&Totals], percentiles: Vec<f64>) -> Latency {
         let answered: u64 = totals.iter().map(|t| t.latencies.histogram.total()).sum();
-        let sum: u128 = totals.iter().map(|t| t.latencies.latency_ps).sum();
-        let min = totals.iter().map(|t| t.latencies.latency_ps_min).min().unwrap_or(0);
-        let max = totals.iter().map(|t| t.latencies.latency_ps_max).max().unwrap_or(0);
+        let mut sums: Sums = totals.iter().map(|t| &t.latencies.sums).sum();
         let in_vain: Vec<&Latencies> =
             totals.iter().filter_map(|t| t.unanswered.as_deref()).collect();
         if in_vain.is_empty() {
-            return latency(sum as f64 / answered as f64, min, max, &percentiles);
+            return latency(&sums, answered, &percentiles);
         }
         let count = answered + in_vain.iter().map(|u| u.histogram.total()).sum::<u64>();
-        let sum = sum + in_vain.iter().map(|u| u.latency_ps).sum::<u128>();
-        let least = in_vain.iter().map(|u| u.latency_ps_min).min().unwrap_or(u64::MAX);
-        let most = in_vain.iter().map(|u| u.latency_ps_max).max().unwrap_or(0);
-        // The shortest of those that completed, if any was.
-        let min = if answered > 0 { min.min(least) } else { least };
-        let figures = latency(sum as f64 / count as f64, min, max.max(most), &percentiles);
+        in_vain.iter().for_each(|in_vain| sums.add(&in_vain.sums));
+        let figures = latency(&sums, count, &percentiles);
         Latency { at_most: Some(at_most(totals, &in_vain, count, &figures)), ..figures }
     }
 
@@ -375,10 +369,9 @@ impl Recording {
         if count == 0 {
             return None;
         }
-        let sum: u128 = self.ops.iter().map(|t| t.latencies.latency_ps - t.wait_ps).sum();
+        let ps = self.ops.iter().map(|t| t.latencies.sums.ps - t.wait_ps).sum();
         let wanted =
             Wanted { op: None, histogram: &inside.histogram, ranks: ranks(&inside.histogram) };
-        let mean = sum as f64 / count as f64;
         let most = match whole.at_most {
             None => [whole.p50, whole.p95, whole.p99, whole.p99_9],
             // They include requests without a completion; these do not.
@@ -386,7 +379,7 @@ impl Recording {
         };
         let percentiles: Vec<f64> =
             wanted.estimated().into_iter().zip(most).map(|(p, most)| p.min(most)).collect();
-        Some(latency(mean, inside.latency_ps_min, inside.latency_ps_max, &percentiles))
+        Some(latency(&Sums { ps, ..inside.sums }, count, &percentiles))
     }
 
     pub(crate) fn confidence(
@@ -502,11 +495,12 @@ fn ranks(histogram: &Histogram) -> Vec<u64> {
 
 /// `percentiles` in the order of [`SHARES`]. They were rounded (down to a nanosecond, or to the
 /// middle of a bin), so they are kept between the exact extremes.
-fn latency(mean_ps: f64, min_ps: u64, max_ps: u64, percentiles: &[f64]) -> Latency {
-    let (min, max) = (min_ps as f64 / 1e3, max_ps as f64 / 1e3);
+fn latency(sums: &Sums, count: u64, percentiles: &[f64]) -> Latency {
+    let mean = sums.ps as f64 / count as f64 / 1e3;
+    let (min, max) = (sums.ps_min as f64 / 1e3, sums.ps_max as f64 / 1e3);
     let at = |i: usize| percentiles.get(i).copied().unwrap_or(max).clamp(min, max);
     let [p50, p95, p99, p99_9] = std::array::from_fn(at);
-    Latency { mean: mean_ps / 1e3, min, p50, p95, p99, p99_9, max, at_most: None }
+    Latency { mean, min, p50, p95, p99, p99_9, max, at_most: None }
 }
 
 /// How long the percentiles of `count` requests can be at most: as if those without a completion had taken
@@ -519,7 +513,7 @@ fn at_most(
 ) -> LatencyAtMost {
     let mut answered = Histogram::default();
     totals.iter().for_each(|totals| answered.merge(&totals.latencies.histogram));
-    let shortest = in_vain.iter().map(|u| u.latency_ps_min / 1_000).min().unwrap_or(0);
+    let shortest = in_vain.iter().map(|u| u.sums.ps_min / 1_000).min().unwrap_or(0);
     let most = |share: f64, figure: f64| {
         if Histogram::bucket(figure as u64) < Histogram::bucket(shortest) {
             return Some(figure);

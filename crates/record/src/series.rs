@@ -7,22 +7,14 @@ use ssdyno_figures::{Histogram, LatencyMap, LiveSnapshot, SeriesPoint};
 use crate::buckets::{Grid, Merge, Track};
 use crate::latency_map::latency_map;
 use crate::sparse::{Gathered, SparseHistogram};
-use crate::totals::{Latencies, Totals, is_data};
+use crate::totals::{Latencies, Sums, Totals, is_data};
 
 /// The figures of the requests of one operation that completed together or in one stretch of time, without errors.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct OpSums {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
-    pub(crate) latency_ps: u128,
-    pub(crate) latency_ps_min: u64,
-    pub(crate) latency_ps_max: u64,
-}
-
-impl Default for OpSums {
-    fn default() -> OpSums {
-        OpSums { count: 0, bytes: 0, latency_ps: 0, latency_ps_min: u64::MAX, latency_ps_max: 0 }
-    }
+    pub(crate) latency: Sums,
 }
 
 impl OpSums {
@@ -30,9 +22,7 @@ impl OpSums {
     fn add(&mut self, other: &OpSums) {
         self.count += other.count;
         self.bytes += other.bytes;
-        self.latency_ps += other.latency_ps;
-        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
-        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+        self.latency.add(&other.latency);
     }
 }
 
@@ -63,9 +53,7 @@ impl GivenUp {
 
 /// The `distribution` of latencies, with their sum and extremes.
 fn latencies_of(sums: &OpSums, distribution: &SparseHistogram) -> Latencies {
-    let OpSums { latency_ps, latency_ps_min, latency_ps_max, .. } = *sums;
-    let mut latencies =
-        Latencies { latency_ps, latency_ps_min, latency_ps_max, ..Latencies::default() };
+    let mut latencies = Latencies { sums: sums.latency, ..Latencies::default() };
     distribution.count_into(&mut latencies.histogram);
     latencies
 }
@@ -119,10 +107,7 @@ impl Series {
     /// Counts a request that completed without error.
     #[inline]
     pub fn add(&mut self, op: Op, bytes: u64, latency: Time, completed: Time) {
-        let ps = latency.as_ps();
-        let (latency_ps, latency_ps_min, latency_ps_max) = (u128::from(ps), ps, ps);
-        let sums = OpSums { count: 1, bytes, latency_ps, latency_ps_min, latency_ps_max };
-        self.add_many(op, &sums, completed);
+        self.add_many(op, &OpSums { count: 1, bytes, latency: Sums::of(latency) }, completed);
         self.gathered[op as usize].add(latency.as_ns(), 1);
     }
 
@@ -186,9 +171,7 @@ impl Series {
     #[cold]
     pub(crate) fn add_given_up(&mut self, op: Op, waited: Time, at: Time) {
         self.add_error(op, at);
-        let ps = waited.as_ps();
-        let (latency_ps, latency_ps_min, latency_ps_max) = (u128::from(ps), ps, ps);
-        let sums = OpSums { count: 1, bytes: 0, latency_ps, latency_ps_min, latency_ps_max };
+        let sums = OpSums { count: 1, bytes: 0, latency: Sums::of(waited) };
         let mut one = GivenUp { sums, ..GivenUp::default() };
         one.waits.push(Histogram::bucket(waited.as_ns()) as u16, 1);
         self.stretch(at).ops[op as usize].given_up.get_or_insert_default().merge(&one);
@@ -284,7 +267,7 @@ impl Series {
                 seen.bytes += if is_data(op) { part.sums.bytes } else { 0 };
                 seen.requests_by_op.add(op, part.sums.count);
                 seen.bytes_by_op.add(op, part.sums.bytes);
-                let ns = u64::try_from(part.sums.latency_ps / 1000).unwrap_or(u64::MAX);
+                let ns = part.sums.latency.ns();
                 seen.latency_ns_sum = seen.latency_ns_sum.saturating_add(ns);
                 part.latencies.count_into(&mut seen.histogram);
             }
@@ -328,9 +311,9 @@ fn point(stretch: &Stretch, start: Time, length: Time) -> SeriesPoint {
     let of = |op: Op| &stretch.ops[op as usize].sums;
     let moved = |op: Op| if is_data(op) { of(op).bytes } else { 0 };
     let (read_bytes, write_bytes) = (moved(Op::Read), moved(Op::Write));
-    let OpSums { count, latency_ps, latency_ps_max, .. } = all.sums;
+    let OpSums { count, latency, .. } = all.sums;
     // The middle of a bucket may lie beyond the longest latency, which is exact.
-    let most = latency_ps_max as f64 / 1e3;
+    let most = latency.ps_max as f64 / 1e3;
     let percentile = |share| all.latencies.at_share(share).map(|ns| ns.min(most));
     SeriesPoint {
         start_seconds: start.as_s_f64(),
@@ -344,11 +327,11 @@ fn point(stretch: &Stretch, start: Time, length: Time) -> SeriesPoint {
         write_bytes,
         iops: per_second(count),
         throughput_bytes_per_second: per_second(read_bytes + write_bytes),
-        latency_ns_mean: (count > 0).then(|| latency_ps as f64 / 1e3 / count as f64),
+        latency_ns_mean: (count > 0).then(|| latency.ps as f64 / 1e3 / count as f64),
         latency_ns_p50: percentile(0.50),
         latency_ns_p95: percentile(0.95),
         latency_ns_p99: percentile(0.99),
-        latency_ns_max: (count > 0).then(|| latency_ps_max as f64 / 1e3),
+        latency_ns_max: (count > 0).then(|| latency.ps_max as f64 / 1e3),
         power_watts: None,
     }
 }
@@ -390,16 +373,9 @@ mod tests {
                 if i % 2 == 0 {
                     part.add(Op::Read, 512, Time::from_ns(latency_ns), completed);
                 } else {
-                    let ps = latency_ns * 1_000;
                     part.add_latencies(Op::Write, latency_ns, 1, completed);
-                    let (latency_ps, min, max) = (u128::from(ps), ps, ps);
-                    let sums = OpSums {
-                        count: 1,
-                        bytes: 512,
-                        latency_ps,
-                        latency_ps_min: min,
-                        latency_ps_max: max,
-                    };
+                    let latency = Sums::of(Time::from_ns(latency_ns));
+                    let sums = OpSums { count: 1, bytes: 512, latency };
                     part.add_many(Op::Write, &sums, completed);
                 }
                 all.push((completed, latency_ns));
@@ -438,8 +414,9 @@ mod tests {
     #[test]
     fn a_sum_that_is_too_large_is_the_largest() {
         let mut series = Series::new(Grid::new(Time::ZERO, Some(Time::from_ms(10))));
-        for (ms, latency_ps) in [(1, u128::MAX / 4), (11, 5_000)] {
-            let sums = OpSums { count: 1, latency_ps, ..OpSums::default() };
+        for (ms, ps) in [(1, u128::MAX / 4), (11, 5_000)] {
+            let latency = Sums { ps, ..Sums::default() };
+            let sums = OpSums { count: 1, latency, ..OpSums::default() };
             series.add_many(Op::Read, &sums, Time::from_ms(ms));
         }
         let mut seen = Vec::new();

@@ -7,6 +7,7 @@ use ssdyno_figures::{Histogram, picoseconds};
 
 use crate::side_by_side::Share;
 use crate::sparse::SparseHistogram;
+use crate::totals::Sums;
 
 /// Kinds of figures kept apart: the four operations, and the time inside the device of all.
 pub(crate) const LANES: usize = 5;
@@ -20,10 +21,8 @@ const GOLDEN: f64 = 0.618_033_988_749_895;
 pub(crate) struct View<'a> {
     /// Their counts add up.
     pub(crate) histograms: Vec<&'a Histogram>,
-    pub(crate) latency_ps: u128,
-    /// Extremes of what the histograms hold.
-    pub(crate) latency_ps_min: u64,
-    pub(crate) latency_ps_max: u64,
+    /// Of what the histograms hold.
+    pub(crate) sums: Sums,
 }
 
 /// The contents of one slice for one lane.
@@ -282,8 +281,8 @@ impl Slices {
 
 /// The increase since `before`, which becomes the present state.
 fn difference(before: &mut Before, view: &View<'_>) -> Part {
-    let mut part = Part { latency_ps: view.latency_ps - before.latency_ps, ..Part::default() };
-    before.latency_ps = view.latency_ps;
+    let mut part = Part { latency_ps: view.sums.ps - before.latency_ps, ..Part::default() };
+    before.latency_ps = view.sums.ps;
     // Most runs have one operation or two. For the lanes of the others no table of counts is
     // ever allocated.
     if view.histograms.iter().all(|histogram| histogram.total() == 0) {
@@ -292,8 +291,8 @@ fn difference(before: &mut Before, view: &View<'_>) -> Part {
     let bucket = |ps: u64| Histogram::bucket(ps / 1_000);
     // Times inside the device are rounded to nanoseconds on their own. Their bucket may be one
     // below or above that of the exact extremes.
-    let first = bucket(view.latency_ps_min).saturating_sub(1);
-    let last = (bucket(view.latency_ps_max) + 1).min(Histogram::LAST);
+    let first = bucket(view.sums.ps_min).saturating_sub(1);
+    let last = (bucket(view.sums.ps_max) + 1).min(Histogram::LAST);
     before.counts.resize(Histogram::LAST + 1, 0);
     let mut add = |at: usize, now: u64, then: &mut u64| {
         let new = now - *then;
@@ -338,9 +337,11 @@ mod tests {
     fn view<'a>(histogram: &'a Histogram, values: &[u64]) -> View<'a> {
         View {
             histograms: vec![histogram],
-            latency_ps: values.iter().map(|ns| u128::from(*ns) * 1_000).sum(),
-            latency_ps_min: values.iter().min().map_or(u64::MAX, |ns| ns * 1_000),
-            latency_ps_max: values.iter().max().map_or(0, |ns| ns * 1_000),
+            sums: Sums {
+                ps: values.iter().map(|ns| u128::from(*ns) * 1_000).sum(),
+                ps_min: values.iter().min().map_or(u64::MAX, |ns| ns * 1_000),
+                ps_max: values.iter().max().map_or(0, |ns| ns * 1_000),
+            },
         }
     }
 

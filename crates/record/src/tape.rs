@@ -12,7 +12,7 @@ use crate::recording::{LeftOut, Recording, RequestLoop};
 use crate::rows::{Row, Rows, Spool, Strip};
 use crate::series::{OpSums, Series};
 use crate::slices::{LANES, Slices, View};
-use crate::totals::{Latencies, Totals, glance};
+use crate::totals::{Latencies, Sums, Totals, glance};
 use crate::until::Evidence;
 
 pub use reaped::Reaped;
@@ -243,20 +243,15 @@ impl Tape {
         // Up to here times are nanoseconds, as the clock gives them. Sums of picoseconds need
         // more than 64 bits: they overflow after 213 days of latency, which a deep queue
         // collects in hours.
-        let latency_ps = u128::from(sum.latency_ns) * u128::from(PS_PER_NS);
-        let sums = OpSums {
-            count: sum.count,
-            bytes: sum.bytes,
-            latency_ps,
-            latency_ps_min: sum.latency_ns_min * PS_PER_NS,
-            latency_ps_max: sum.latency_ns_max * PS_PER_NS,
+        let latency = Sums {
+            ps: u128::from(sum.latency_ns) * u128::from(PS_PER_NS),
+            ps_min: sum.latency_ns_min * PS_PER_NS,
+            ps_max: sum.latency_ns_max * PS_PER_NS,
         };
+        let sums = OpSums { count: sum.count, bytes: sum.bytes, latency };
         let totals = &mut self.ops[op];
         totals.bytes += sums.bytes;
-        let latencies = &mut totals.latencies;
-        latencies.latency_ps += sums.latency_ps;
-        latencies.latency_ps_min = latencies.latency_ps_min.min(sums.latency_ps_min);
-        latencies.latency_ps_max = latencies.latency_ps_max.max(sums.latency_ps_max);
+        totals.latencies.sums.add(&latency);
         self.series.add_many(Op::ALL[op], &sums, completed);
     }
 
@@ -359,15 +354,13 @@ fn lanes<'a>(ops: &'a [Totals; 4], waited: Option<&'a Waited>) -> [View<'a>; LAN
     // A request that did not wait was in the device for all of its time.
     let mut inside = View {
         histograms: ops.iter().map(|totals| &totals.latencies.histogram).collect(),
-        latency_ps: all().map(|totals| totals.latencies.latency_ps - totals.wait_ps).sum(),
-        latency_ps_min: ops.iter().map(|t| t.latencies.latency_ps_min).min().unwrap_or(u64::MAX),
-        latency_ps_max: ops.iter().map(|t| t.latencies.latency_ps_max).max().unwrap_or(0),
+        sums: ops.iter().map(|totals| &totals.latencies.sums).sum(),
     };
     inside.histograms.retain(|histogram| histogram.total() > 0);
     if let Some(waited) = waited {
         inside.histograms.push(&waited.inside.histogram);
-        inside.latency_ps_min = inside.latency_ps_min.min(waited.inside.latency_ps_min);
-        inside.latency_ps_max = inside.latency_ps_max.max(waited.inside.latency_ps_max);
+        inside.sums.add(&waited.inside.sums);
     }
+    inside.sums.ps = all().map(|totals| totals.latencies.sums.ps - totals.wait_ps).sum();
     [lane(0), lane(1), lane(2), lane(3), inside]
 }

@@ -1,11 +1,13 @@
 //! Exact sums of what completed, by operation.
 
 use std::borrow::Cow;
+use std::iter::Sum;
 
 use serde::{Deserialize, Serialize};
-use ssdyno_block::{Op, Time};
+use ssdyno_block::{Op, Status, Time};
 use ssdyno_figures::{Histogram, LiveSnapshot, picoseconds};
 
+use crate::series::Series;
 use crate::slices::View;
 
 /// Exact sums over the requests of one operation.
@@ -44,50 +46,94 @@ impl ErrorTimes {
     }
 }
 
-/// Times of requests: their distribution, their exact sum, the shortest and the longest.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Latencies {
-    pub(crate) latency_ps: u128,
-    pub(crate) latency_ps_min: u64,
-    pub(crate) latency_ps_max: u64,
-    pub(crate) histogram: Histogram,
+/// Exact sum of some times, the shortest and the longest.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Sums {
+    pub(crate) ps: u128,
+    pub(crate) ps_min: u64,
+    pub(crate) ps_max: u64,
 }
 
-impl Default for Latencies {
-    fn default() -> Latencies {
-        Latencies {
-            latency_ps: 0,
-            latency_ps_min: u64::MAX,
-            latency_ps_max: 0,
-            histogram: Histogram::default(),
-        }
+impl Default for Sums {
+    fn default() -> Sums {
+        Sums { ps: 0, ps_min: u64::MAX, ps_max: 0 }
     }
+}
+
+impl Sums {
+    #[inline]
+    pub(crate) fn of(time: Time) -> Sums {
+        let ps = time.as_ps();
+        Sums { ps: u128::from(ps), ps_min: ps, ps_max: ps }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, other: &Sums) {
+        self.ps += other.ps;
+        self.ps_min = self.ps_min.min(other.ps_min);
+        self.ps_max = self.ps_max.max(other.ps_max);
+    }
+
+    /// The sum in nanoseconds, at most the largest that a live view holds.
+    pub(crate) fn ns(&self) -> u64 {
+        u64::try_from(self.ps / 1000).unwrap_or(u64::MAX)
+    }
+}
+
+impl<'a> Sum<&'a Sums> for Sums {
+    fn sum<I: Iterator<Item = &'a Sums>>(all: I) -> Sums {
+        let mut sum = Sums::default();
+        all.for_each(|one| sum.add(one));
+        sum
+    }
+}
+
+/// Times of requests: their distribution, with their sum and extremes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Latencies {
+    pub(crate) sums: Sums,
+    pub(crate) histogram: Histogram,
 }
 
 impl Latencies {
     #[inline]
     pub(crate) fn add(&mut self, latency: Time) {
-        self.latency_ps += u128::from(latency.as_ps());
-        self.latency_ps_min = self.latency_ps_min.min(latency.as_ps());
-        self.latency_ps_max = self.latency_ps_max.max(latency.as_ps());
+        self.sums.add(&Sums::of(latency));
         self.histogram.add(latency.as_ns());
     }
 
     pub(crate) fn merge(&mut self, other: &Latencies) {
-        self.latency_ps += other.latency_ps;
-        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
-        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+        self.sums.add(&other.sums);
         self.histogram.merge(&other.histogram);
     }
 }
 
 impl Totals {
-    /// Counts a request that failed at `at`.
+    /// Counts a request that completed after `latency`; it was `inside` the device for a part of that.
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: u64, latency: Time, inside: Time) {
+        self.bytes += bytes;
+        self.latencies.add(latency);
+        self.wait_ps += u128::from((latency - inside).as_ps());
+    }
+
+    /// Counts a request that failed at `at`, after it was waited for that long, here and in `series`.
     #[cold]
-    pub(crate) fn add_error(&mut self, at: Time) {
+    pub(crate) fn add_failed(
+        &mut self,
+        series: &mut Series,
+        (op, status): (Op, Status),
+        waited: Time,
+        at: Time,
+    ) {
         self.errors += 1;
         let this = Some(ErrorTimes { first: at, last: at });
         self.errors_at = ErrorTimes::joined(self.errors_at, this);
+        if status == Status::Abandoned {
+            self.add_unanswered(waited);
+            return series.add_given_up(op, waited, at);
+        }
+        series.add_error(op, at);
     }
 
     /// Counts a request that was waited for that long, in vain.
@@ -135,9 +181,7 @@ impl Totals {
         let all = || std::iter::once(self).chain(others).map(|totals| &totals.latencies);
         View {
             histograms: all().map(|latencies| &latencies.histogram).collect(),
-            latency_ps: all().map(|latencies| latencies.latency_ps).sum(),
-            latency_ps_min: all().map(|t| t.latency_ps_min).min().unwrap_or(u64::MAX),
-            latency_ps_max: all().map(|t| t.latency_ps_max).max().unwrap_or(0),
+            sums: all().map(|latencies| &latencies.sums).sum(),
         }
     }
 
@@ -174,8 +218,7 @@ pub(crate) fn glance<'a>(all: impl IntoIterator<Item = &'a [Totals; 4]>) -> Live
             let latencies = &totals.latencies;
             glance.requests_by_op.add(op, latencies.histogram.total());
             glance.bytes_by_op.add(op, totals.bytes);
-            let ns = u64::try_from(latencies.latency_ps / 1000).unwrap_or(u64::MAX);
-            glance.latency_ns_sum = glance.latency_ns_sum.saturating_add(ns);
+            glance.latency_ns_sum = glance.latency_ns_sum.saturating_add(latencies.sums.ns());
             if latencies.histogram.total() > 0 {
                 glance.histogram.merge(&latencies.histogram);
             }

@@ -167,7 +167,10 @@ impl Reaped<'_> {
         // the start is the end of time, so nothing is added.
         self.stay_ns += self.now_ns.saturating_sub(intended_ns.max(self.tape.start_ns));
         if status != Status::Ok {
-            return self.error(request, status, latency_ns);
+            let tape = &mut *self.tape;
+            let (totals, failed) = (&mut tape.ops[request.op as usize], (request.op, status));
+            let waited = Time::from_ns(latency_ns);
+            return totals.add_failed(&mut tape.series, failed, waited, self.completed);
         }
         let moved = if is_data(request.op) { u64::from(request.length_bytes) } else { 0 };
         self.tape.batches.add(latency_ns * PS_PER_NS, moved, 1, self.completed);
@@ -210,30 +213,15 @@ impl Reaped<'_> {
         }
     }
 
-    #[cold]
-    fn error(&mut self, request: &Request, status: Status, latency_ns: u64) {
-        let totals = &mut self.tape.ops[request.op as usize];
-        totals.add_error(self.completed);
-        if status == Status::Abandoned {
-            let waited = Time::from_ns(latency_ns);
-            totals.add_unanswered(waited);
-            return self.tape.series.add_given_up(request.op, waited, self.completed);
-        }
-        self.tape.series.add_error(request.op, self.completed);
-    }
-
     fn waited(&mut self, request: &Request, latency_ns: u64, accepted_ns: u64) {
         let waited = self.tape.waited.get_or_insert_with(|| {
             Box::new(Waited { ops: Default::default(), inside: Latencies::default() })
         });
-        let inside_ns = self.now_ns.saturating_sub(accepted_ns).min(latency_ns);
-        let bytes = u64::from(request.length_bytes);
-        let totals = &mut waited.ops[request.op as usize];
-        totals.bytes += bytes;
-        totals.latencies.add(Time::from_ns(latency_ns));
-        totals.wait_ps += u128::from((latency_ns - inside_ns) * PS_PER_NS);
-        waited.inside.add(Time::from_ns(inside_ns));
-        self.tape.series.add(request.op, bytes, Time::from_ns(latency_ns), self.completed);
+        let inside = Time::from_ns(self.now_ns.saturating_sub(accepted_ns).min(latency_ns));
+        let (bytes, latency) = (u64::from(request.length_bytes), Time::from_ns(latency_ns));
+        waited.ops[request.op as usize].add(bytes, latency, inside);
+        waited.inside.add(inside);
+        self.tape.series.add(request.op, bytes, latency, self.completed);
     }
 }
 
