@@ -228,7 +228,8 @@ impl Recorder {
         // The wait is the rest of the latency. The limit keeps that difference from wrapping if
         // a request was accepted before its intended start.
         let inside = completed.saturating_sub(completion.accepted).min(latency);
-        totals.add(bytes, latency, inside);
+        totals.bytes += bytes;
+        totals.latencies.add(latency);
         self.inside.add(inside);
         // A trim names many bytes and moves none. Its length would make the interval of the
         // bandwidth that of another figure.

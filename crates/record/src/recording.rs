@@ -225,7 +225,10 @@ impl Recording {
     /// Mean time that requests waited before the device accepted them, in ns (S3-37); `None`
     /// without requests.
     pub fn outside_wait_ns_mean(&self) -> Option<f64> {
-        let wait: u128 = self.ops.iter().map(|t| t.wait_ps).sum();
+        let all: u128 = self.ops.iter().map(|t| t.latencies.sums.ps).sum();
+        // A part of a run does not tell what was inside the device.
+        let known = self.inside.histogram.total() > 0;
+        let wait = if known { all.saturating_sub(self.inside.sums.ps) } else { 0 };
         (self.requests() > 0).then(|| wait as f64 / 1e3 / self.requests() as f64)
     }
 
@@ -369,7 +372,6 @@ impl Recording {
         if count == 0 {
             return None;
         }
-        let ps = self.ops.iter().map(|t| t.latencies.sums.ps - t.wait_ps).sum();
         let wanted =
             Wanted { op: None, histogram: &inside.histogram, ranks: ranks(&inside.histogram) };
         let most = match whole.at_most {
@@ -379,7 +381,7 @@ impl Recording {
         };
         let percentiles: Vec<f64> =
             wanted.estimated().into_iter().zip(most).map(|(p, most)| p.min(most)).collect();
-        Some(latency(&Sums { ps, ..inside.sums }, count, &percentiles))
+        Some(latency(&inside.sums, count, &percentiles))
     }
 
     pub(crate) fn confidence(

@@ -350,7 +350,6 @@ impl Tape {
 fn lanes<'a>(ops: &'a [Totals; 4], waited: Option<&'a Waited>) -> [View<'a>; LANES] {
     let latest = |op: usize| waited.map(|waited| &waited.ops[op]);
     let lane = |op: usize| ops[op].view(latest(op));
-    let all = || ops.iter().chain(waited.iter().flat_map(|waited| &waited.ops));
     // A request that did not wait was in the device for all of its time.
     let mut inside = View {
         histograms: ops.iter().map(|totals| &totals.latencies.histogram).collect(),
@@ -361,6 +360,5 @@ fn lanes<'a>(ops: &'a [Totals; 4], waited: Option<&'a Waited>) -> [View<'a>; LAN
         inside.histograms.push(&waited.inside.histogram);
         inside.sums.add(&waited.inside.sums);
     }
-    inside.sums.ps = all().map(|totals| totals.latencies.sums.ps - totals.wait_ps).sum();
     [lane(0), lane(1), lane(2), lane(3), inside]
 }

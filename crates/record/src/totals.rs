@@ -15,8 +15,6 @@ use crate::slices::View;
 pub(crate) struct Totals {
     pub(crate) bytes: u64,
     pub(crate) latencies: Latencies,
-    /// Part of the latency before the device accepted the request (S3-37).
-    pub(crate) wait_ps: u128,
     pub(crate) errors: u64,
     /// First and last completion with an error.
     #[serde(default)]
@@ -109,14 +107,6 @@ impl Latencies {
 }
 
 impl Totals {
-    /// Counts a request that completed after `latency`; it was `inside` the device for a part of that.
-    #[inline]
-    pub(crate) fn add(&mut self, bytes: u64, latency: Time, inside: Time) {
-        self.bytes += bytes;
-        self.latencies.add(latency);
-        self.wait_ps += u128::from((latency - inside).as_ps());
-    }
-
     /// Counts a request that failed at `at`, after it was waited for that long, here and in `series`.
     #[cold]
     pub(crate) fn add_failed(
@@ -189,7 +179,6 @@ impl Totals {
     pub(crate) fn merge(&mut self, other: &Totals) {
         self.bytes += other.bytes;
         self.latencies.merge(&other.latencies);
-        self.wait_ps += other.wait_ps;
         self.errors += other.errors;
         self.errors_at = ErrorTimes::joined(self.errors_at, other.errors_at);
         if let Some(theirs) = &other.unanswered {

@@ -219,7 +219,9 @@ impl Reaped<'_> {
         });
         let inside = Time::from_ns(self.now_ns.saturating_sub(accepted_ns).min(latency_ns));
         let (bytes, latency) = (u64::from(request.length_bytes), Time::from_ns(latency_ns));
-        waited.ops[request.op as usize].add(bytes, latency, inside);
+        let totals = &mut waited.ops[request.op as usize];
+        totals.bytes += bytes;
+        totals.latencies.add(latency);
         waited.inside.add(inside);
         self.tape.series.add(request.op, bytes, latency, self.completed);
     }
