@@ -8,27 +8,23 @@ const COUNT_BITS: u32 = 48;
 
 /// How often each bucket of a [`Histogram`] occurs, without the empty ones: 8 bytes each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Entries", into = "Entries")]
+#[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
 pub(crate) struct SparseHistogram {
     /// Bucket and count of each, ascending by bucket.
     entries: Vec<u64>,
 }
 
-/// What travels of one.
-#[derive(Serialize, Deserialize)]
-struct Entries(Vec<u64>);
-
-impl From<SparseHistogram> for Entries {
-    fn from(sparse: SparseHistogram) -> Entries {
-        Entries(sparse.entries)
+impl From<SparseHistogram> for Vec<u64> {
+    fn from(sparse: SparseHistogram) -> Vec<u64> {
+        sparse.entries
     }
 }
 
-impl TryFrom<Entries> for SparseHistogram {
+impl TryFrom<Vec<u64>> for SparseHistogram {
     type Error = &'static str;
 
     /// Data from a network may be anything: an invalid bucket would be an index out of bounds.
-    fn try_from(Entries(entries): Entries) -> Result<SparseHistogram, &'static str> {
+    fn try_from(entries: Vec<u64>) -> Result<SparseHistogram, &'static str> {
         let bucket = |entry: &u64| (entry >> COUNT_BITS) as usize;
         let ascends = entries.is_sorted_by(|a, b| bucket(a) < bucket(b));
         if !ascends || entries.last().is_some_and(|last| bucket(last) > Histogram::LAST) {
