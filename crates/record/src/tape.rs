@@ -72,7 +72,7 @@ impl Sent {
 }
 
 /// Requests that waited between their intended start and the target.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Waited {
     ops: [Totals; 4],
     inside: Latencies,

@@ -2,9 +2,9 @@
 
 use ssdyno_block::{Op, Request, Status, Time};
 
-use super::{PS_PER_NS, Sent, Tape, Waited};
+use super::{PS_PER_NS, Sent, Tape};
 use crate::rows::{Row, Stamp};
-use crate::totals::{Latencies, is_data};
+use crate::totals::is_data;
 
 /// The figures of one operation in one [`Reaped`].
 #[derive(Clone, Copy, Debug)]
@@ -214,9 +214,7 @@ impl Reaped<'_> {
     }
 
     fn waited(&mut self, request: &Request, latency_ns: u64, accepted_ns: u64) {
-        let waited = self.tape.waited.get_or_insert_with(|| {
-            Box::new(Waited { ops: Default::default(), inside: Latencies::default() })
-        });
+        let waited = self.tape.waited.get_or_insert_default();
         let inside = Time::from_ns(self.now_ns.saturating_sub(accepted_ns).min(latency_ns));
         let (bytes, latency) = (u64::from(request.length_bytes), Time::from_ns(latency_ns));
         let totals = &mut waited.ops[request.op as usize];
