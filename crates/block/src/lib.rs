@@ -25,6 +25,7 @@ mod config_error;
 #[cfg(feature = "std")]
 pub mod conformance;
 mod counted;
+mod each_once;
 mod fault;
 mod heap;
 mod monotonic;
@@ -40,6 +41,7 @@ pub mod units;
 
 pub use config_error::ConfigError;
 pub use counted::counted;
+pub use each_once::each_once;
 pub use fault::{Fault, FaultPlan, FaultSite, FaultTrigger, Injected};
 pub use heap::{ListGrowth, has_room, try_list};
 pub use monotonic::MonotonicTime;

@@ -160,10 +160,7 @@ pub trait Device: BlockTarget + Send {
         limit: Option<Time>,
         out: &mut Vec<Completion>,
     ) -> Option<Time> {
-        let next = match (limit, self.next_event()) {
-            (Some(limit), Some(event)) => limit.min(event),
-            (limit, event) => limit.or(event)?,
-        };
+        let next = limit.into_iter().chain(self.next_event()).min()?;
         self.reap(next, out);
         Some(next)
     }

@@ -106,10 +106,7 @@ pub enum DriverActionKind {
 impl DeviceFaults {
     /// Adds the counts of another device, and takes the earlier times.
     fn add(&mut self, other: &DeviceFaults) {
-        let earlier = |one: Option<f64>, other: Option<f64>| match (one, other) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        let earlier = |one: Option<f64>, other| one.into_iter().chain(other).reduce(f64::min);
         self.errors += other.errors;
         self.delays += other.delays;
         self.drops += other.drops;

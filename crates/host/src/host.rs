@@ -260,11 +260,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         if !self.threads.users.is_empty() || !self.threads.out.is_empty() {
             return Some(self.now);
         }
-        match (self.port.next_event(), self.queue.next_time()) {
-            (Some(device), Some(own)) => Some(device.min(own)),
-            (device, own) => device.or(own),
-        }
-        .map(|at| at.max(self.now))
+        let next = self.port.next_event().into_iter().chain(self.queue.next_time()).min();
+        next.map(|at| at.max(self.now))
     }
 
     #[inline(always)]

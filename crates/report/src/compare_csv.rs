@@ -1,5 +1,6 @@
 //! A comparison as CSV.
 
+use ssdyno_block::each_once;
 use ssdyno_figures::{Comparison, Interval, RepeatedRuns, RunResult, csv_cell};
 
 use crate::headline::{HEADLINES, HeadlineFigure, headline_figures};
@@ -17,12 +18,8 @@ pub fn comparison_csv(
     comparisons: &[Comparison],
     repeated: &[RepeatedRuns],
 ) -> String {
-    let mut keys: Vec<&str> = Vec::new();
-    for change in comparisons.iter().flat_map(|comparison| &comparison.changed) {
-        if !keys.contains(&change.key.as_str()) {
-            keys.push(&change.key);
-        }
-    }
+    let changed = comparisons.iter().flat_map(|comparison| &comparison.changed);
+    let keys = each_once(changed.map(|change| change.key.as_str()));
     let mut header = vec!["name".to_owned(), "run".to_owned()];
     header.extend(keys.iter().map(|key| (*key).to_owned()));
     header.push("verdict".to_owned());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ssdyno_block::{Time, counted};
+use ssdyno_block::{Time, counted, each_once};
 
 use crate::{
     FioFiles, FioJob, FioStream, TraceOptions, WorkloadConfig, WrittenPlaces, fio_streams,
@@ -100,14 +100,8 @@ impl Source {
     /// Why the load of a real target is not the one that its author described, each once.
     pub fn warnings(&self) -> Vec<String> {
         let Source::Jobs { jobs, .. } = self else { return Vec::new() };
-        let mut warnings: Vec<String> = Vec::new();
-        for text in jobs.iter().flat_map(|job| &job.warnings) {
-            let warning = format!("job file: {text}");
-            if !warnings.contains(&warning) {
-                warnings.push(warning);
-            }
-        }
-        warnings
+        let warnings = jobs.iter().flat_map(|job| &job.warnings);
+        each_once(warnings.map(|warning| format!("job file: {warning}")))
     }
 
     /// The notes on the workload for a reader of the figures.
@@ -121,14 +115,8 @@ impl Source {
             }
             _ => return Vec::new(),
         };
-        let mut notes: Vec<String> = Vec::new();
-        for job in jobs {
-            for note in job.notes.iter().map(|note| format!("job file: {note}")) {
-                if !notes.contains(&note) {
-                    notes.push(note);
-                }
-            }
-        }
+        let notes = jobs.iter().flat_map(|job| &job.notes);
+        let mut notes = each_once(notes.map(|note| format!("job file: {note}")));
         if jobs.iter().any(|job| job.group > 0) {
             notes.push(
                 "job file: groups ran one after the other; the figures of all jobs cover the whole time, the figures of a job cover its own time"

@@ -116,10 +116,8 @@ fn identified(
         };
         Failure::usage(format!("cannot use {path}: {error}")).with_help(help)
     })?;
-    let mut all = Vec::new();
-    for setting in id.settings() {
-        all.push(Setting::parse(&setting)?);
-    }
+    let own = id.settings();
+    let mut all = own.iter().map(|own| Setting::parse(own)).collect::<Result<Vec<_>, _>>()?;
     all.extend(settings);
     let device = named::device(None, &args.what, &all)?;
     let mut toml = format!("# {} with the controller of {path}.\n", device.name);

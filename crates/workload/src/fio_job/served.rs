@@ -1,5 +1,7 @@
 //! Which files a job names, and how requests are dealt out to them.
 
+use ssdyno_block::each_once;
+
 use super::distribution::Distribution;
 use super::load::Load;
 use super::reader::{Answer, Reader};
@@ -33,14 +35,9 @@ impl Reader<'_> {
             Some(directory) if !name.starts_with('/') => format!("{directory}{name}"),
             _ => name,
         };
-        let mut files: Vec<String> = Vec::new();
-        for name in split_names(&names).into_iter().map(placed) {
-            // A name that occurs twice is one file. Two entries would give it twice the requests,
-            // and both would write to the same addresses.
-            if !files.contains(&name) {
-                files.push(name);
-            }
-        }
+        // A name that occurs twice is one file. Two entries would give it twice the requests,
+        // and both would write to the same addresses.
+        let files = each_once(split_names(&names).into_iter().map(placed));
         if files.is_empty() || files.len() > FILES_MAX {
             let what = format!("{} files", files.len());
             return self.wrong(what, format!("name 1 to {FILES_MAX}, with a colon between two"));

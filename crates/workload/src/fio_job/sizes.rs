@@ -115,10 +115,7 @@ impl Reader<'_> {
     fn sizes_as_written(&mut self) -> Answer<[Sizes; 3]> {
         if let Some(entry) = self.find(&["bssplit"]) {
             let text = entry.value.unwrap_or_default();
-            let mut all = Vec::new();
-            for part in text.split(',') {
-                all.push(self.split(part)?);
-            }
+            let all = text.split(',').map(|part| self.split(part)).collect::<Answer<Vec<_>>>()?;
             // An omitted direction takes the last one that is given: `bssplit=4k/100` holds for
             // reads, writes and trims alike.
             let of = |direction: usize| all[direction.min(all.len() - 1)].clone();
