@@ -105,37 +105,29 @@ impl Source<'_> {
 
     fn intervals(&mut self, asked: &[Option<Asked<'_>>]) -> Vec<Option<LatencyIntervals>> {
         let ranks: Vec<_> = asked.iter().map(|one| one.as_ref().map(Asked::ranks)).collect();
-        let flat = |at: usize| {
-            let pairs = ranks[at].iter().flatten().flatten();
-            pairs.flat_map(|(low, high)| [Some(*low), *high]).flatten().collect::<Vec<u64>>()
+        let mut exact = self.exact(asked, &ranks).into_iter();
+        let intervals = |(one, ranks): (&Option<Asked<'_>>, &Option<Ranks>)| {
+            let one = one.as_ref()?;
+            let bounds = match one.rows_of.and(self.exact.as_ref()) {
+                // If rows were kept the bounds are exact; otherwise they are the ends of bins
+                // of the histogram. Times inside the device are in no row.
+                Some(_) => exact.next().unwrap_or_default(),
+                None => ends_of_bins(ranks.as_ref(), one.histogram),
+            };
+            Some(one.intervals(ranks.as_ref(), bounds))
         };
-        let mut exact = self.exact(asked, flat).into_iter();
-        let mut intervals = Vec::with_capacity(asked.len());
-        for (at, one) in asked.iter().enumerate() {
-            intervals.push(one.as_ref().map(|one| {
-                let bounds = match one.rows_of.and(self.exact.as_ref()) {
-                    // If rows were kept the bounds are exact; otherwise they are the ends of bins
-                    // of the histogram. Times inside the device are in no row.
-                    Some(_) => exact.next().unwrap_or_default(),
-                    None => ends_of_bins(ranks[at].as_ref(), one.histogram),
-                };
-                one.intervals(ranks[at].as_ref(), bounds)
-            }));
-        }
-        intervals
+        asked.iter().zip(&ranks).map(intervals).collect()
     }
 
     /// Exact latencies at the ranks, for those that rows tell of.
-    fn exact(
-        &mut self,
-        asked: &[Option<Asked<'_>>],
-        ranks: impl Fn(usize) -> Vec<u64>,
-    ) -> Vec<Vec<f64>> {
+    fn exact(&mut self, asked: &[Option<Asked<'_>>], ranks: &[Option<Ranks>]) -> Vec<Vec<f64>> {
         let Some(exact) = &mut self.exact else { return Vec::new() };
         let mut wanted = Vec::new();
-        for (at, one) in asked.iter().enumerate() {
+        for (one, ranks) in asked.iter().zip(ranks) {
             if let Some(Asked { rows_of: Some(op), histogram, .. }) = one {
-                wanted.push(Wanted { op: *op, histogram, ranks: ranks(at) });
+                let pairs = ranks.iter().flatten().flatten();
+                let ranks = pairs.flat_map(|(low, high)| [Some(*low), *high]).flatten().collect();
+                wanted.push(Wanted { op: *op, histogram, ranks });
             }
         }
         exact.find(&wanted)

@@ -232,12 +232,11 @@ impl Series {
     pub fn points(&mut self, end: Time) -> Vec<SeriesPoint> {
         let stretches = self.stretches(end);
         let (grid, origin) = (self.track.grid(), self.track.grid().origin());
-        let mut points: Vec<SeriesPoint> = Vec::new();
-        for (i, stretch) in stretches.iter().enumerate() {
+        let point = |(i, stretch)| {
             let (from, to) = (grid.start(i), grid.start(i + 1).min(end));
-            points.push(point(stretch, from.saturating_sub(origin), to.saturating_sub(from)));
-        }
-        points
+            point(stretch, from.saturating_sub(origin), to.saturating_sub(from))
+        };
+        stretches.iter().enumerate().map(point).collect()
     }
 
     /// How many requests took how long in the points up to `end`.
