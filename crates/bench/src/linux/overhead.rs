@@ -219,7 +219,7 @@ mod tests {
         if std::env::var_os(ALONE).is_some() {
             return page_faults_of_the_overhead_and_of_a_run();
         }
-        let name = "overhead::tests::the_overhead_has_the_page_faults_of_a_run";
+        let name = "linux::overhead::tests::the_overhead_has_the_page_faults_of_a_run";
         let mut alone = Command::new(std::env::current_exe().unwrap());
         let alone = alone.args(["--exact", name]).env(ALONE, "1").output().unwrap();
         let said = String::from_utf8_lossy(&alone.stdout);
