@@ -25,6 +25,7 @@
 //! Linux only; elsewhere every run ends with [`BenchError::System`].
 
 mod error;
+mod execute;
 #[cfg(target_os = "linux")]
 mod linux;
 mod method;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ssdyno_block::Time;
-use ssdyno_figures::{Keep, KeepGoing, Provenance, RunLimits, RunProgress, RunResult, Supervisor};
+use ssdyno_figures::{Keep, Provenance, RunLimits, RunResult};
 use ssdyno_record::Recording;
 use ssdyno_safety::Access;
 use ssdyno_workload::Source;
@@ -65,34 +65,5 @@ impl BenchRun {
     pub fn name(&self) -> String {
         let more = self.more.iter().map(|(name, _)| name.as_str());
         std::iter::once(self.target.as_str()).chain(more).collect::<Vec<_>>().join(" + ")
-    }
-
-    /// Opens the target, loads it and works out the figures. An error before the first request is
-    /// returned; a later one is in [`BenchMeasured::failure`], with what was measured.
-    ///
-    /// `progress` is called some 20 times a second and may stop the run.
-    ///
-    /// # Errors
-    /// Everything that can be found out beforehand: see [`BenchError`].
-    pub fn execute(
-        &self,
-        mut progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
-    ) -> Result<BenchMeasured, BenchError> {
-        self.supervise(&mut progress)
-    }
-
-    /// As [`execute`](BenchRun::execute), where `supervisor` says when it begins, too: it is asked when the target is
-    /// open and each job waits for its first request.
-    ///
-    /// # Errors
-    /// Those of [`execute`](BenchRun::execute).
-    pub fn supervise(&self, supervisor: &mut dyn Supervisor) -> Result<BenchMeasured, BenchError> {
-        #[cfg(target_os = "linux")]
-        return crate::linux::execute(self, supervisor);
-        #[cfg(not(target_os = "linux"))]
-        {
-            let _ = supervisor;
-            Err(BenchError::System { target: self.name() })
-        }
     }
 }

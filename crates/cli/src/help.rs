@@ -3,36 +3,9 @@
 use std::collections::BTreeMap;
 
 use clap::{Command, CommandFactory};
-use serde::Deserialize;
 
+use crate::help_texts::{Help, VerbHelp};
 use crate::verbs::Cli;
-
-/// `help.toml`.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Help {
-    exit_codes: String,
-    texts: BTreeMap<String, String>,
-    pub(crate) other_tools: BTreeMap<String, String>,
-    verbs: Vec<VerbHelp>,
-}
-
-/// The help of a verb, see `help.toml`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct VerbHelp {
-    name: String,
-    #[serde(default)]
-    everyday: Vec<String>,
-    below: Option<String>,
-    examples: Vec<[String; 2]>,
-}
-
-impl Help {
-    pub(crate) fn load() -> Help {
-        toml::from_str(include_str!("help.toml")).unwrap_or_default()
-    }
-}
 
 impl VerbHelp {
     /// `verb` with its help; `texts` are those of [`Help`].

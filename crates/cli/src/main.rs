@@ -19,6 +19,7 @@ mod dask;
 mod diagnose;
 mod gates;
 mod help;
+mod help_texts;
 mod host;
 mod hosts;
 mod memory;

@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue};
 
-use crate::help::Help;
+use crate::help_texts::Help;
 
 /// Options that create or destroy contents: the program must never suggest them.
 pub(crate) const DESTROYING: [&str; 4] = ["--write", "--destroy", "--overwrite", "--size"];

@@ -11,7 +11,7 @@ use super::faults::Effect;
 use super::pages::HostPages;
 use super::subsystem::{ABORTS_MAX, AdminOutcome, Kind, SanitizeOrder};
 use super::timers::Timer;
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::Device;
 
 /// An admin command in the controller.

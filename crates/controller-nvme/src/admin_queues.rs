@@ -8,7 +8,7 @@ use super::admin::{Call, Outcome};
 use super::arbiter::Class;
 use super::commands::{NIL, State};
 use super::queues::{CompletionQueue, SubmissionQueue};
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::Device;
 
 impl<D: Device> NvmeController<D> {

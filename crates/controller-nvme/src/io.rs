@@ -12,7 +12,7 @@ use super::pages::HostPages;
 use super::prp::{self, Rest};
 use super::subsystem::{Kind, NvmStep};
 use super::timers::Timer;
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::Device;
 
 impl<D: Device> NvmeController<D> {

@@ -34,6 +34,7 @@
 
 mod admin;
 mod admin_queues;
+mod answer;
 mod arbiter;
 mod behind_link;
 mod commands;

@@ -7,7 +7,7 @@ use zerocopy::little_endian::U64;
 use super::prp::{self, Rest};
 use super::registers::Registers;
 use super::subsystem::HostData;
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 
 /// The data of the command `entry`.
 pub(super) struct HostPages<'a> {

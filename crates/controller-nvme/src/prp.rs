@@ -1,6 +1,6 @@
 //! Physical region pages: where the data of a command lies (base 2.0c, clause 4.1.1).
 
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::nvme::NvmeStatus;
 use zerocopy::IntoBytes;

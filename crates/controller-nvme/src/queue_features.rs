@@ -9,7 +9,7 @@ use super::pages::HostPages;
 use super::queues::QueueFeatures;
 use super::subsystem::{AdminOutcome, FeatureValue};
 use super::timers::Timer;
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::Device;
 use ssdyno_pci::BusMaster;
 

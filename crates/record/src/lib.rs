@@ -48,6 +48,7 @@ mod slices;
 mod sparse;
 mod statistics;
 mod steady;
+mod sums;
 mod tails;
 mod tape;
 mod together;

@@ -16,7 +16,8 @@ use crate::rows::{RowNames, Rows};
 use crate::series::Series;
 use crate::side_by_side;
 use crate::slices::Slices;
-use crate::totals::{ErrorTimes, Latencies, Sums, Totals, is_data};
+use crate::sums::Sums;
+use crate::totals::{ErrorTimes, Latencies, Totals, is_data};
 
 /// Bins an octave in a published distribution, equally wide: 1.6 to 3.1 % of their latency.
 const BINS_PER_OCTAVE: usize = 32;

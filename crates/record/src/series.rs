@@ -7,7 +7,8 @@ use ssdyno_figures::{Histogram, LatencyMap, LiveSnapshot, SeriesPoint};
 use crate::buckets::{Grid, Merge, Track};
 use crate::latency_map::latency_map;
 use crate::sparse::{Gathered, SparseHistogram};
-use crate::totals::{Latencies, Sums, Totals, is_data};
+use crate::sums::Sums;
+use crate::totals::{Latencies, Totals, is_data};
 
 /// The figures of the requests of one operation that completed together or in one stretch of time, without errors.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -295,10 +295,7 @@ mod tests {
     /// A job with exponential gaps and latencies of `mean_ns`.
     fn latencies(draw: &mut Draw, per_second: f64, mean_ns: f64) -> Slices {
         fn lane(histogram: &Histogram, ps: u128, ps_max: u64) -> View<'_> {
-            View {
-                histograms: vec![histogram],
-                sums: crate::totals::Sums { ps, ps_min: 0, ps_max },
-            }
+            View { histograms: vec![histogram], sums: crate::sums::Sums { ps, ps_min: 0, ps_max } }
         }
         let (mut slices, mut histogram) = (Slices::default(), Histogram::default());
         let none = Histogram::default();

@@ -7,7 +7,7 @@ use ssdyno_figures::{Histogram, picoseconds};
 
 use crate::side_by_side::Share;
 use crate::sparse::SparseHistogram;
-use crate::totals::Sums;
+use crate::sums::Sums;
 
 /// Kinds of figures kept apart: the four operations, and the time inside the device of all.
 pub(crate) const LANES: usize = 5;

@@ -12,7 +12,8 @@ use crate::recording::{LeftOut, Recording, RequestLoop};
 use crate::rows::{Row, Rows, Spool, Strip};
 use crate::series::{OpSums, Series};
 use crate::slices::{LANES, Slices, View};
-use crate::totals::{Latencies, Sums, Totals, glance};
+use crate::sums::Sums;
+use crate::totals::{Latencies, Totals, glance};
 use crate::until::Evidence;
 
 pub use reaped::Reaped;

@@ -1,7 +1,6 @@
 //! Exact sums of what completed, by operation.
 
 use std::borrow::Cow;
-use std::iter::Sum;
 
 use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Status, Time};
@@ -9,6 +8,7 @@ use ssdyno_figures::{Histogram, LiveSnapshot, picoseconds};
 
 use crate::series::Series;
 use crate::slices::View;
+use crate::sums::Sums;
 
 /// Exact sums over the requests of one operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -41,48 +41,6 @@ impl ErrorTimes {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
         let (first, last) = (one.first.min(other.first), one.last.max(other.last));
         Some(ErrorTimes { first, last })
-    }
-}
-
-/// Exact sum of some times, the shortest and the longest.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Sums {
-    pub(crate) ps: u128,
-    pub(crate) ps_min: u64,
-    pub(crate) ps_max: u64,
-}
-
-impl Default for Sums {
-    fn default() -> Sums {
-        Sums { ps: 0, ps_min: u64::MAX, ps_max: 0 }
-    }
-}
-
-impl Sums {
-    #[inline]
-    pub(crate) fn of(time: Time) -> Sums {
-        let ps = time.as_ps();
-        Sums { ps: u128::from(ps), ps_min: ps, ps_max: ps }
-    }
-
-    #[inline]
-    pub(crate) fn add(&mut self, other: &Sums) {
-        self.ps += other.ps;
-        self.ps_min = self.ps_min.min(other.ps_min);
-        self.ps_max = self.ps_max.max(other.ps_max);
-    }
-
-    /// The sum in nanoseconds, at most the largest that a live view holds.
-    pub(crate) fn ns(&self) -> u64 {
-        u64::try_from(self.ps / 1000).unwrap_or(u64::MAX)
-    }
-}
-
-impl<'a> Sum<&'a Sums> for Sums {
-    fn sum<I: Iterator<Item = &'a Sums>>(all: I) -> Sums {
-        let mut sum = Sums::default();
-        all.for_each(|one| sum.add(one));
-        sum
     }
 }
 

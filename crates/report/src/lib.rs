@@ -22,6 +22,7 @@ mod error;
 mod finite;
 mod headline;
 mod html;
+mod intervals;
 mod lines;
 mod provenance;
 mod repeat;
@@ -42,8 +43,9 @@ pub use headline::{
 };
 pub use html::{Axis, Page, Plot, table as html_table};
 pub use html::{comparison_html, report_html};
+pub use intervals::plus_minus;
 pub use repeat::{compare_runs, repeated_figures, spread};
 pub use repeat_text::repeated_text;
 pub use series_csv::series_csv;
 pub use side_by_side::{SortBy, aligned, comparison_text, runs_table, runs_text, verdict};
-pub use text::{plus_minus, summary_text};
+pub use text::summary_text;

@@ -9,7 +9,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::io::{Force, Kind, NvmCommand, NvmStep};
 use super::ranges::{DATASET_RANGES_MAX, NO_DATASET};
 use super::{HostData, NvmeSubsystem};
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::Device;
 
 /// Longest range that the device deallocates in one piece.

@@ -12,7 +12,7 @@ use super::feature_values::{Features, STATES};
 use super::namespaces::RANGE_TYPES_BYTES;
 use super::versions::{Field, Part};
 use super::{HostData, NvmeSubsystem};
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::Device;
 
 /// In command dword 10 of Set Features: keep the value over a reset.

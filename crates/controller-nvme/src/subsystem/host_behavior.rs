@@ -5,7 +5,7 @@ use ssdyno_block::Time;
 use ssdyno_spec::nvme::NvmeStatus;
 
 use super::{HostData, NvmeSubsystem};
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::Device;
 
 /// KAS: times of keep alive are whole seconds.

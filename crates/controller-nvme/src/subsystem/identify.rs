@@ -10,7 +10,7 @@ use super::namespaces::{FORMAT_SHIFTS, Namespace};
 use super::text::padded;
 use super::versions::{Field, Part};
 use super::{NvmeSubsystem, events, host_behavior, logs};
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::{Device, DeviceReport};
 
 /// The structures are all of this size.

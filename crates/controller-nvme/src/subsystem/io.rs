@@ -8,7 +8,7 @@ use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, nvm};
 use super::ranges::NO_DATASET;
 use super::versions::Part;
 use super::{HostData, NvmeSubsystem};
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::Device;
 
 /// All namespaces, where a command allows it.

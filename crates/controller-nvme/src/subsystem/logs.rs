@@ -15,7 +15,7 @@ use super::namespaces::Namespaces;
 use super::text::padded;
 use super::versions::{Field, Part};
 use super::{HostData, NvmeSubsystem};
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::{Device, DeviceReport};
 
 /// Entries of the error log (ELPE + 1).

@@ -52,9 +52,6 @@ use namespaces::Namespaces;
 use ranges::Datasets;
 use sanitizing::Sanitizing;
 
-/// What a part of a command gives, or the status with which the command ends.
-pub(crate) type Answer<T = ()> = Result<T, NvmeStatus>;
-
 /// Moves the data of one command between the subsystem and its host.
 pub trait HostData {
     /// Gives `data` to the host.

@@ -10,7 +10,7 @@ use super::identify::CONTROLLER_ID;
 use super::namespaces::Namespace;
 use super::versions::Field;
 use super::{HostData, NvmeSubsystem};
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::Device;
 
 impl<D: Device> NvmeSubsystem<D> {

@@ -5,7 +5,7 @@
 use ssdyno_block::ConfigError;
 use ssdyno_spec::nvme::{DatasetRange, NvmeStatus};
 
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::nvme::NvmeControllerConfig;
 
 /// Namespaces start at multiples of this: no flash page belongs to two.

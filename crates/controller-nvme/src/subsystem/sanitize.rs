@@ -18,7 +18,7 @@ use super::NvmeSubsystem;
 use super::admin::AdminOutcome;
 use super::sanitizing::{Phase, SanitizeOrder, Sanitizing, passes};
 use super::versions::Field;
-use crate::subsystem::Answer;
+use crate::answer::Answer;
 use ssdyno_device::{Device, Sanitize, SanitizeMethod};
 
 /// Passes of the overwrite whose time is in the log page.

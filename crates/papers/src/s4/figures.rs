@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use ssdyno_figures::NetworkResult;
 
-use super::MACHINE;
 use super::data::{
     Case, FILE_SYSTEMS, LOADS, NETWORK_VARIANTS, Plan, QUICK, SUITES, TOOLS, TOOLS_OF_7, ZCAV,
     one_after_another,
@@ -15,6 +14,9 @@ use crate::mean::{Mean, shown};
 use crate::printed::Titled;
 use crate::series::{Column, Series};
 use crate::{Figure, FigureTable};
+
+/// The table that is measured, not simulated.
+pub(super) const MACHINE: &str = "machine";
 
 /// A drawing and what stands in its table.
 struct Drawn {

@@ -22,9 +22,6 @@ use crate::error::nothing;
 use crate::measured::PointPlan;
 use crate::{KeepGoing, PapersOptions, PapersProgress, PapersReport, Selector};
 
-/// The table that is measured, not simulated.
-const MACHINE: &str = "machine";
-
 /// Figures, tables, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, Failure> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
@@ -78,7 +75,7 @@ pub(crate) fn run(
     cells.extend(printed_cells::cells(selector, &plan, &printed, &measured));
     let (mut figures, mut tables) = (Vec::new(), Vec::new());
     for figure in &chosen {
-        if figure.id == MACHINE {
+        if figure.id == figures::MACHINE {
             tables.extend(machine::tables(&figure.title, options.requests));
             continue;
         }

@@ -23,9 +23,10 @@ use ssdyno_figures::{
     Interval, RunResult, bytes_per_second, count, joules, rate, seconds, significant, watts,
 };
 
+use crate::intervals::{either_side, plus_minus};
 use crate::lines;
 use crate::lines::energy;
-use crate::text::{self, either_side, plus_minus};
+use crate::text;
 pub use comparison::comparison_html;
 pub use page::{Page, table};
 pub use plot::{Axis, Plot};

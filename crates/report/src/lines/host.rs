@@ -8,8 +8,8 @@ use ssdyno_figures::{
     significant,
 };
 
+use crate::intervals::plus_minus;
 use crate::lines::latency::bounded;
-use crate::text::plus_minus;
 
 /// What it is called in tables.
 pub(crate) fn name(namespace: &NamespaceResult) -> String {

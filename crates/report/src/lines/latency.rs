@@ -5,7 +5,7 @@ use ssdyno_figures::{
     joule_seconds, nanoseconds,
 };
 
-use crate::text::either_side;
+use crate::intervals::either_side;
 
 /// Requests without which a percentile is the largest latency.
 const LEAST: [u64; 6] = [1, 1, 20, 100, 1_000, 1];
