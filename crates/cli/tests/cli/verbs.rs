@@ -213,13 +213,13 @@ fn memory_kib(place: &Place, requests: &str) -> u64 {
 }
 
 /// S4-17: without rows memory does not depend on how many requests there are. Rows of 18 million
-/// requests would be 280 MiB.
+/// requests would be 280 MiB. Tolerance 8 MiB: equal runs differ by up to 2 MiB, and on a busy machine by 4 MiB.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_is_flat_without_rows() {
     let place = Place::new();
     let (short, long) = (memory_kib(&place, "2000000"), memory_kib(&place, "20000000"));
-    assert!(long < short + 4096, "{short} KiB for 2 million requests, {long} KiB for 20 million");
+    assert!(long < short + 8192, "{short} KiB for 2 million requests, {long} KiB for 20 million");
 }
 
 #[test]
