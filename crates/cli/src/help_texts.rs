@@ -26,6 +26,7 @@ pub(crate) struct VerbHelp {
 }
 
 impl Help {
+    /// Reads `help.toml`, which is part of the program. The golden outputs of the help find a file that cannot be read.
     pub(crate) fn load() -> Help {
         toml::from_str(include_str!("help.toml")).unwrap_or_default()
     }

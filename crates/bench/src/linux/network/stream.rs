@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::uri::Address;
 
-/// A connected socket, TCP or local: what is used of the one's methods does the same with the other.
+/// A connected socket, TCP or local. The methods that are used here are calls on the descriptor, and work for both.
 #[derive(Debug)]
 pub(crate) struct Stream(pub(crate) TcpStream);
 
